@@ -204,7 +204,7 @@ check-valgrind: ## the unit tests under valgrind
 	  WRAP="valgrind -q --leak-check=full --error-exitcode=99 --suppressions=tests/valgrind.supp" \
 	  TIMEOUT_FACTOR=20 $(MAKE) KINDS_ONLY=unit run-tests
 
-lint: ## layers, headers, names, format, packages, words and links
+lint: ## layers, headers, names, format, parameters, packages, words and links
 	@tools/setup.sh lint
 	+@$(MAKE) run-lint
 

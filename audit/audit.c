@@ -25,8 +25,8 @@ static void join_names(char out[96], const char *const *names, const uint32_t *m
 
 typedef struct running {
     sherd_audit *r;
-    const sherd__adversary_view *sights; /* clear products, or */
-    sherd__elements *const *operand;     /* element-wise operands; [1] may be NULL */
+    const sherd__adversary_view *views; /* clear products, or */
+    sherd__elements *const *operand;    /* element-wise operands; [1] may be NULL */
     const sherd__audit_cast *cast;
     const sherd__audit_known *known;
     const sherd__audit_plan *plan;
@@ -49,12 +49,12 @@ static uint32_t gather(const sherd__audit_cast *c, const uint32_t *m, uint32_t s
 }
 
 /* Attacks the joined view of clear values of nodes m[0..size). */
-static int attack_sights(running *a, const uint32_t *m, uint32_t size, const char *who, bool show,
-                         sherd_diag *d)
+static int attack_views(running *a, const uint32_t *m, uint32_t size, const char *who, bool show,
+                        sherd_diag *d)
 {
     const sherd__adversary_view **part = sherd__calloc(size, sizeof *part);
     sherd__adversary_view joined = { 0 };
-    const sherd__adversary_view *s = &a->sights[m[0]];
+    const sherd__adversary_view *s = &a->views[m[0]];
     sherd__clear_options opt = { .n = a->plan->n };
     const sherd__attack by = { .who = who,
                                .truth = a->known->a,
@@ -62,7 +62,7 @@ static int attack_sights(running *a, const uint32_t *m, uint32_t size, const cha
                                .findings = &a->r->findings,
                                .gallery = show ? &a->r->gallery : NULL };
     int err = part ? SHERD_OK : sherd__fail_memory(d, "a coalition");
-    for (uint32_t i = 0; i < size && !err; i++) part[i] = &a->sights[m[i]];
+    for (uint32_t i = 0; i < size && !err; i++) part[i] = &a->views[m[i]];
     if (!err && size > 1) {
         err = sherd__adversary_view_join(&joined, part, size, a->plan->k ? a->plan->k : SIZE_MAX);
         if (err) err = sherd__fail(d, err, NULL, "out of memory for a coalition");
@@ -74,7 +74,7 @@ static int attack_sights(running *a, const uint32_t *m, uint32_t size, const cha
     return err;
 }
 
-/* As attack_sights, for an element-wise operation: attacks A, and B if there is one. */
+/* As attack_views, for an element-wise operation: attacks A, and B if there is one. */
 static int attack_elements(const running *a, const uint32_t *m, uint32_t size, const char *who,
                            sherd_diag *d)
 {
@@ -100,8 +100,8 @@ static int attack_elements(const running *a, const uint32_t *m, uint32_t size, c
 static int attack(running *a, const uint32_t *m, uint32_t size, const char *who, sherd_diag *d)
 {
     bool show = size == 1 && m[0] == a->plan->show;
-    int err = a->sights ? attack_sights(a, m, size, who, show, d)
-                        : attack_elements(a, m, size, who, d);
+    int err = a->views ? attack_views(a, m, size, who, show, d)
+                       : attack_elements(a, m, size, who, d);
     a->done++;
     if (!err && a->plan->step && a->plan->step(a->plan->ctx, a->done, a->total))
         err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted after %u of %u attacks",
@@ -167,11 +167,11 @@ static int attack_everybody(running *a, sherd_diag *d)
 }
 
 int sherd__audit_adversary_views(sherd_audit *r, const sherd__audit_cast *cast,
-                                 const sherd__adversary_view *sights,
+                                 const sherd__adversary_view *views,
                                  const sherd__audit_known *known, const sherd__audit_plan *plan,
                                  sherd_diag *d)
 {
-    running a = { .r = r, .sights = sights, .cast = cast, .known = known, .plan = plan };
+    running a = { .r = r, .views = views, .cast = cast, .known = known, .plan = plan };
     return attack_everybody(&a, d);
 }
 

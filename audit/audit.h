@@ -88,7 +88,7 @@ typedef struct sherd__audit_plan {
  * of domains. Appends findings to the report. SHERD_ENOMEM, SHERD_ESHAPE, SHERD_EINTERRUPTED.
  */
 int sherd__audit_adversary_views(sherd_audit *r, const sherd__audit_cast *cast,
-                                 const sherd__adversary_view *sights,
+                                 const sherd__adversary_view *views,
                                  const sherd__audit_known *known, const sherd__audit_plan *plan,
                                  sherd_diag *d) SHERD_MUST;
 

@@ -18,8 +18,8 @@
 #define KEPT_MAX 10000u
 
 /* Takes every `step`-th column of the share, and the rows kept. */
-static int make_sight(sherd__adversary_view *s, sherd__sheaf *f, const sherd__seen *seen,
-                      uint32_t share, size_t step)
+static int make_view(sherd__adversary_view *s, sherd__sheaf *f, const sherd__seen *seen,
+                     uint32_t share, size_t step)
 {
     const uint32_t *x = seen->residues[(size_t)share * seen->code->primes_len];
     double p = seen->code->primes[0];
@@ -41,7 +41,7 @@ static int make_sight(sherd__adversary_view *s, sherd__sheaf *f, const sherd__se
     return SHERD_OK;
 }
 
-static void drop_sight(sherd__sheaf *f)
+static void drop_view(sherd__sheaf *f)
 {
     sherd__free(f->values);
     sherd__free(f->keys);
@@ -125,7 +125,7 @@ static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__t
     f.chance = 1 / p;
     f.ln_p = same ? sherd__tail_binomial(same, all, 1 / p) : 0;
     snprintf(f.sentence, sizeof f.sentence,
-             "%llu of %llu entries of %s stand in the share at their place (by chance %.2g)",
+             "%llu of %llu entries of %s are in the share at their place (by chance %.2g)",
              (unsigned long long)same, (unsigned long long)all, k->subject, (double)all / p);
     return sherd__findings_add(l, &f);
 }
@@ -139,7 +139,7 @@ static int recognise(const sherd__attack *by, const sherd__seen *seen, uint32_t 
     sherd__counting k = { .who = by->who, .subject = "A" };
     size_t step = seen->cols / COLUMNS_MAX + 1;
     size_t *to = sherd__calloc(seen->cols, sizeof *to);
-    int err = make_sight(&s, &f, seen, share, step);
+    int err = make_view(&s, &f, seen, share, step);
     if (!err) err = to ? open_counting(&k, &s, by->truth, step, 1) : SHERD_ENOMEM;
     for (int how = SHERD__MATCH_OWN; how <= SHERD__MATCH_TOGETHER && !err; how++) {
         err = sherd__match(&s, seen->rows, by->pub, (sherd__match_how)how, to);
@@ -149,7 +149,7 @@ static int recognise(const sherd__attack *by, const sherd__seen *seen, uint32_t 
     }
     sherd__free(to);
     close_counting(&k);
-    drop_sight(&f);
+    drop_view(&f);
     return err;
 }
 
@@ -184,7 +184,7 @@ int sherd__audit_coded(const sherd__attack *by, const sherd__seen *seen, uint32_
                            "give the A of this record, and public data with its columns",
                            "A has %zu columns, the shares %zu, the public data %zu", truth->a.cols,
                            seen->cols, pub ? pub->cols : 0);
-    int err = make_sight(&s, &f, seen, share, 1);
+    int err = make_view(&s, &f, seen, share, 1);
     if (!err) err = open_counting(&k, &s, truth, 1, tests);
     line = sherd__calloc(truth->a.cols, sizeof *line);
     to = sherd__calloc(seen->cols, sizeof *to);
@@ -211,7 +211,7 @@ int sherd__audit_coded(const sherd__attack *by, const sherd__seen *seen, uint32_
     sherd__free(line);
     sherd__free(to);
     close_counting(&k);
-    drop_sight(&f);
+    drop_view(&f);
     return err ? sherd__fail(d, err, NULL, "%s while attacking what %s saw", sherd_strerror(err),
                              by->who)
                : SHERD_OK;

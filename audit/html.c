@@ -157,7 +157,7 @@ static void put_finding(page *p, const sherd_audit_finding *f)
     put_bar(p, f->value, isnan(f->chance) ? 0 : f->chance);
     put_number(p, isnan(f->ln_p) ? NAN : f->ln_p / M_LN10);
     putf(p, "<td>%s</td><td class=\"s\">",
-         f->control   ? (f->flagged ? "flagged, as it must be" : "MISSED")
+         f->control   ? (f->flagged ? "flagged, as expected" : "MISSED")
          : f->flagged ? "flagged"
                       : "");
     put_text(p, f->sentence);

@@ -114,9 +114,10 @@ static int read_more(sherd__audit_input *in, const uint64_t *jobs, size_t len,
 {
     sherd__shares_want other = *w;
     other.n = 0;
-    in->more = sherd__calloc(w->rights < len ? w->rights : len, sizeof *in->more);
+    in->more = sherd__calloc(w->right_operands < len ? w->right_operands : len, sizeof *in->more);
     int err = in->more ? SHERD_OK : SHERD_ENOMEM;
-    for (size_t i = 1; i < len && in->more_len + 1 < w->rights && err != SHERD_ENOMEM; i++) {
+    for (size_t i = 1; i < len && in->more_len + 1 < w->right_operands && err != SHERD_ENOMEM;
+         i++) {
         sherd__shares *s = &in->more[in->more_len];
         err = sherd__shares_read(s, &in->record, jobs[i], w, NULL);
         if (err && err != SHERD_ENOMEM)
@@ -134,18 +135,18 @@ static int read_shares(sherd__audit_input *in, sherd_audit *r, const uint64_t *j
                                    .masks = opt->colluding,
                                    .spare = opt->spare,
                                    .rows = opt->rows,
-                                   .rights = opt->encodings };
+                                   .right_operands = opt->encodings };
     in->coded = true;
     int err = sherd__shares_read(&in->shares, &in->record, jobs[0], &w, d);
     if (err || len == 1) return err;
     if (read_more(in, jobs, len, &w))
         return sherd__fail(d, SHERD_ENOMEM, "give fewer --rows or --encodings",
                            "out of memory for the shares");
-    bool limited = in->more_len + 1 < len && in->more_len + 1 == w.rights;
+    bool limited = in->more_len + 1 < len && in->more_len + 1 == w.right_operands;
     sherd__audit_warn(r,
                       "%zu coded products are in the record: the one that moved the most bytes is "
-                      "attacked, and its masks are held against those of %zu others%s",
-                      len, in->more_len, limited ? "; --encodings holds them against more" : "");
+                      "attacked, and its masks are compared with those of %zu others%s",
+                      len, in->more_len, limited ? "; --encodings compares them with more" : "");
     if (in->more_len + 1 < len)
         sherd__audit_leave_out(r, "masks of %zu of %zu coded products of the record: %s",
                                len - in->more_len - 1, len,
@@ -223,13 +224,13 @@ int sherd__audit_input_read(sherd__audit_input *in, sherd_audit *r, const char *
     if (elements) err = read_elements(in, opt->rows, d);
     else if (!in_clear && coded_len == 0)
         err = sherd__fail(d, SHERD_EFORMAT, "record a product: multiply --record DIR",
-                          "%s: no product is in the record", folders[0]);
+                          "%s: the record contains no product", folders[0]);
     else if (!in_clear) err = read_shares(in, r, coded, coded_len, opt, d);
     sherd__free(coded);
     snprintf(r->form, sizeof r->form, "%s",
              in_clear    ? "values in clear"
              : in->coded ? coded_text[in->shares.kind]
-                         : "element-wise: values in clear, each row in an order of its own");
+                         : "element-wise: values in clear, each row in its own order");
     return err;
 }
 

@@ -61,7 +61,7 @@ int sherd__modular_check(const sherd__seen_code *c, sherd_diag *d)
         c->masks > SHERD__LCC_BLOCKS_MAX || len > SHERD__LCC_BLOCKS_MAX || c->shares < 1 ||
         c->shares > SHERD__LCC_SHARES_MAX || c->primes_len < 1 ||
         c->primes_len > SHERD__TABLE_PRIMES)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "no code has K %u, T %u, N %u and %u primes",
+        return sherd__fail(d, SHERD_EINVAL, NULL, "K %u, T %u, N %u and %u primes are not a code",
                            c->blocks, c->masks, c->shares, c->primes_len);
     if (c->one_time && len != 2)
         return sherd__fail(d, SHERD_EINVAL, NULL, "one-time masks with K %u, T %u", c->blocks,
@@ -70,7 +70,8 @@ int sherd__modular_check(const sherd__seen_code *c, sherd_diag *d)
         uint32_t p = c->primes[i];
         bool ok = sherd__prime_ok(p);
         for (uint32_t j = 0; j < i; j++) ok = ok && c->primes[j] != p;
-        if (!ok) return sherd__fail(d, SHERD_EINVAL, NULL, "%u is no prime or stands twice", p);
+        if (!ok)
+            return sherd__fail(d, SHERD_EINVAL, NULL, "%u is not a prime, or is given twice", p);
         for (uint32_t a = 0; a < len; a++)
             for (uint32_t b = 0; b < a; b++)
                 if (beta(c, a) % p == beta(c, b) % p)

@@ -96,7 +96,7 @@ int sherd__audit_judge(sherd_audit *r, sherd_diag *d)
     for (size_t i = 0; i < r->findings.len; i++) controls |= r->findings.list[i].control;
     if (!controls || sherd__controls_flagged(&r->findings, &missed)) return SHERD_OK;
     return sherd__fail(d, SHERD_EINTERNAL, "please report this",
-                       "the audit did not flag its negative control '%s': it proves nothing",
+                       "the audit is not valid: it did not flag its negative control '%s'",
                        sherd__control_name(missed));
 }
 

@@ -256,12 +256,11 @@ static int attack(auditing *a, sherd_diag *d)
     if (!err && !r->truth)
         sherd__audit_warn(r,
                           "without the operand A (--data) nothing can be counted: give it to see "
-                          "how much of it the nodes could tell");
+                          "how much of it the nodes could recover");
     if (!err && r->truth && a->pub.rows == 0)
         sherd__audit_warn(r,
                           "without public data (--public-data) no column can be recognised: give "
-                          "data of the same kind to see what an attacker who has such makes of "
-                          "it");
+                          "data of the same kind to see what an attacker with such data achieves");
     return err ? err : sherd__audit_judge(r, d);
 }
 

@@ -84,8 +84,8 @@ static sherd__shares_kind kind_of(const shares_node *nodes, size_t len, uint64_t
     bool same = true;
     for (size_t i = 0; i < len; i++) {
         if (!nodes[i].tiles) continue;
-        if (right && nodes[i].rights[0] != right) same = false;
-        right = nodes[i].rights[0];
+        if (right && nodes[i].right_operands[0] != right) same = false;
+        right = nodes[i].right_operands[0];
         rows += nodes[i].a.rows;
         have++;
     }
@@ -118,7 +118,7 @@ static int choose_code(sherd__shares *s, uint32_t shares, uint64_t n, uint32_t m
     for (uint32_t q = 0; q < s->code.primes_len; q++)
         if (sherd__lcc_check(&c, s->code.primes[q]))
             return sherd__fail(d, SHERD_EINVAL, "give the --colluding T and --spare S of the run",
-                               "K = %u, T = %u, N = %u is no code", blocks, masks, shares);
+                               "K = %u, T = %u, N = %u is not a code", blocks, masks, shares);
     return SHERD_OK;
 }
 
@@ -185,7 +185,7 @@ static void take_code(sherd__shares *s, shares_node *nodes, size_t len, uint32_t
         else if (part == 0 && !s->note[0])
             snprintf(s->note, sizeof s->note,
                      "a node's share is not as high as the others' and was left out: it was lost, "
-                     "or came late");
+                     "or arrived late");
     }
     s->seen[s->seen_len++] = (sherd__seen){
         .name = name_part(s, part),
@@ -270,7 +270,7 @@ static int take_all_apart(sherd__shares *s, shares_node *nodes, size_t len, size
             take_apart(s, index + s->code.primes_len, &nodes[i].b[0], i, "B", NULL);
     }
     if (s->seen_len > 0) return SHERD_OK;
-    return sherd__fail(d, SHERD_EFORMAT, NULL, "no share of the record is whole");
+    return sherd__fail(d, SHERD_EFORMAT, NULL, "no share of the record is complete");
 }
 
 /* Takes one code over all domains: A's shares and every tile of a coded B. cut: A's cut is already
@@ -288,7 +288,7 @@ static int take_together(sherd__shares *s, shares_node *nodes, size_t len, bool 
     }
     const shares_panel *a = common(nodes, len, 0, tiles), *b = common(nodes, len, 1, tiles);
     if (!a || (!b && s->kind == SHERD__SHARES_BOTH))
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "no share of the record is whole");
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "no share of the record is complete");
     s->share_rows = a->rows;
     s->tile_cols = b ? b->cols : 0;
     int err = cut ? SHERD_OK : choose_code(s, (uint32_t)len, w->n, w->masks, w->spare, d);
@@ -303,7 +303,7 @@ static int take_together(sherd__shares *s, shares_node *nodes, size_t len, bool 
                 ? "A was multiplied by %zu operands or tiles: shares of the first %u are "
                   "attacked; --encodings attacks more"
                 : "B was sent in %zu tiles: the first %u are attacked; --encodings attacks more",
-            sent, w->rights);
+            sent, w->right_operands);
     return SHERD_OK;
 }
 
@@ -374,8 +374,8 @@ static int number_shares(sherd__shares *s, shares_node **nodes, size_t *len, con
     *len = most;
     s->numbered = true;
     snprintf(s->note, sizeof s->note,
-             "nodes' own records do not say which share is whose: that follows from the numbers of "
-             "their tasks, taking them for records of all nodes");
+             "nodes' own records do not say which share belongs to which node: the numbers of "
+             "their tasks decide, as if all nodes had been recorded");
     return SHERD_OK;
 }
 
@@ -400,8 +400,8 @@ static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const share
         return sherd__fail_memory(d, "the shares");
     if (!v->of_coordinator && !s->numbered)
         snprintf(s->note, sizeof s->note,
-                 "nodes' own records do not tell which share is whose: coalitions are attacked in "
-                 "the coordinator's");
+                 "nodes' own records do not say which share belongs to which node: coalitions are "
+                 "attacked in the coordinator's record");
     if (s->kind == SHERD__SHARES_BLIND || (!v->of_coordinator && !s->numbered))
         return take_all_apart(s, nodes, len, v->of_coordinator ? v->len : 0, w->n, d);
     return take_together(s, nodes, len, cut, w, d);
@@ -422,8 +422,8 @@ static int read_cut(sherd__shares *s, shares_node *nodes, shares_job of, bool *c
     if (err != SHERD_EFORMAT) return err;
     for (uint32_t i = 0; i < v->domains_len; i++) sherd__shares_node_fini(&nodes[i]);
     memset(nodes, 0, v->domains_len * sizeof *nodes);
-    *s = (sherd__shares){ .note = "what the record says of the code (coded.jsonl) is not what "
-                                  "travelled, and is not used" };
+    *s = (sherd__shares){ .note = "what the record says of the code (coded.jsonl) differs from "
+                                  "what was sent, and is not used" };
     return SHERD_OK;
 }
 

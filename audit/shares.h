@@ -56,7 +56,8 @@ typedef struct sherd__shares_want {
     uint64_t n;            /* rows of A (of a training's data), or 0: unknown */
     uint32_t masks, spare; /* of the run, used if the record does not contain them */
     size_t rows;           /* most rows kept of each share */
-    uint32_t rights;       /* most tiles of a coded B, or right operands of a kept A, that are read;
+    uint32_t
+        right_operands; /* most tiles of a coded B, or right operands of a kept A, that are read;
                               at least 1 */
 } sherd__shares_want;
 
@@ -64,7 +65,7 @@ typedef struct sherd__shares_want {
 int sherd__shares_number(sherd__shares *s, unsigned product) SHERD_MUST;
 /**
  * Reads the encodings of a job. If the record describes how A was cut, rows are named by that; else
- * A is taken as cut once. Operands beyond w->rights are counted in the note.
+ * A is taken as cut once. Operands beyond w->right_operands are counted in the note.
  *
  * In a coordinator's record domain i holds share i. In nodes' own records a share's number is
  * derived from the numbers of its tasks, if they agree (seen.domain is its domain); otherwise each

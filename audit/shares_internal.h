@@ -20,7 +20,7 @@ typedef struct shares_place {
 /* A domain: what its nodes have of A and of B. */
 typedef struct shares_node {
     shares_panel a, *b;
-    uint64_t *rights;          /* hashes of right blocks, or of tiles */
+    uint64_t *right_operands;  /* hashes of right blocks, or of tiles */
     uint32_t tiles, tiles_max; /* number read; most to read */
     bool more;                 /* there are more */
     size_t rights_sent;        /* different right blocks, including those not read */

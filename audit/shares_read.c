@@ -106,11 +106,11 @@ static int take_right(shares_node *n, const turn *at, size_t rows_max)
     if (err) return err == SHERD_EFRAME ? SHERD_OK : err;
     uint64_t h = sherd__view_hash(body, (size_t)b->info.len) | 1;
     uint32_t i = 0;
-    while (i < n->tiles && n->rights[i] != h) i++;
+    while (i < n->tiles && n->right_operands[i] != h) i++;
     if (i == n->tiles && i == n->tiles_max) {
         n->more = true;
     } else if (i == n->tiles) {
-        n->rights[n->tiles++] = h;
+        n->right_operands[n->tiles++] = h;
         if (b->info.dtype == SHERD__RESIDUES)
             err = sherd__shares_append(&n->b[i], &b->info, body, rows_max);
     }
@@ -203,9 +203,9 @@ static int make_room(shares_node *n, uint32_t wanted, size_t there)
     uint32_t tiles = wanted < there ? wanted : there ? (uint32_t)there : 1;
     if (n->b) return SHERD_OK;
     n->b = sherd__calloc(tiles, sizeof *n->b);
-    n->rights = sherd__calloc(tiles, sizeof *n->rights);
+    n->right_operands = sherd__calloc(tiles, sizeof *n->right_operands);
     n->tiles_max = tiles;
-    return n->b && n->rights ? SHERD_OK : SHERD_ENOMEM;
+    return n->b && n->right_operands ? SHERD_OK : SHERD_ENOMEM;
 }
 
 int sherd__shares_domain(shares_node *n, const shares_job *of, uint32_t domain,
@@ -218,7 +218,7 @@ int sherd__shares_domain(shares_node *n, const shares_job *of, uint32_t domain,
     size_t len;
     int err = list_turns(of->v, domain, of->job, !of->cut || !of->cut->stays, &list, &len);
     if (err) return err;
-    err = make_room(n, w->rights, len);
+    err = make_room(n, w->right_operands, len);
     for (size_t i = 0; i < len && !err && (lefts || !n->more); i++) {
         const sherd__view_task *t = list[i].t;
         if (code->primes_len == 0) {
@@ -245,7 +245,7 @@ void sherd__shares_node_fini(shares_node *n)
         for (uint32_t i = 0; i < n->tiles; i++) sherd__free(n->b[i].of[q]);
     }
     sherd__free(n->b);
-    sherd__free(n->rights);
+    sherd__free(n->right_operands);
     sherd__free(n->known);
     sherd__free(n->places);
 }

@@ -66,7 +66,7 @@ static int read_lines(sherd__views *v, char *text, size_t len)
         json_decref(o);
         line++;
         if (!is) {
-            SHERD__SAY(v->trouble, "coded.jsonl:%zu says of no operand how it is coded", line);
+            SHERD__SAY(v->trouble, "coded.jsonl:%zu does not say how an operand is coded", line);
             continue;
         }
         void *list = sherd__view_grown(v->coded, v->coded_len, &v->coded_room, sizeof c);

@@ -93,7 +93,7 @@ static void tell_file(sherd__node_view *v, const sherd__view_file *f, uint64_t s
 {
     if (said != UINT64_MAX && said != f->map.len)
         SHERD__SAY(v->trouble,
-                   "%s is %zu bytes long and the index says %llu: it was cut or added to", f->name,
+                   "%s is %zu bytes long and the index says %llu: it was cut or extended", f->name,
                    f->map.len, (unsigned long long)said);
     else if (!is_whole(f, sum))
         SHERD__SAY(v->trouble, "%s is not as it was written: its SHA-256 is not the index's",
@@ -193,7 +193,7 @@ static int read_domain(folder *f, const json_t *p, sherd_diag *d)
     if (!domain || f->version < 2 || f->side != 1) return SHERD_OK;
     if (!json_is_integer(number) || json_integer_value(number) < 0 || !name || !name[0])
         return sherd__fail(d, SHERD_EFORMAT, "take the folder as sherd --record wrote it",
-                           "%s/index.json: the domain of %s is no number and name",
+                           "%s/index.json: the domain of %s is not a number and a name",
                            sherd__path_tail(f->dir), v->name);
     sherd__view_domain *said = &f->said[f->len - 1];
     said->number = (uint64_t)json_integer_value(number);
@@ -270,10 +270,10 @@ static int version_of(const json_t *root, const char *path, int *version, sherd_
     if (*version) return SHERD_OK;
     if (schema && !strncmp(schema, "sherd/record/", 13))
         return sherd__fail(d, SHERD_EFORMAT, "audit it with the version of sherd that wrote it",
-                           "%s: %.40s is not known here, sherd/record/1 and 2 are",
+                           "%s: %.40s is unknown, expected sherd/record/1 or 2",
                            sherd__path_tail(path), schema);
     return sherd__fail(d, SHERD_EFORMAT, "give the folder that --record wrote",
-                       "%s: is no index of a record", sherd__path_tail(path));
+                       "%s: is not an index of a record", sherd__path_tail(path));
 }
 
 static int read_folder(folder *f, sherd_diag *d)
@@ -285,8 +285,8 @@ static int read_folder(folder *f, sherd_diag *d)
     int err = sherd__file_read_small(&text, &len, path, INDEX_MAX, NULL);
     if (err == SHERD_EOPEN) {
         SHERD__SAY(f->trouble,
-                   "the record has no index: its writer was ended before its time, and "
-                   "a file that ends between two messages cannot be told from a whole one");
+                   "the record has no index: its writer ended early, and a file that ends between "
+                   "two messages looks complete");
         f->cut = true;
         return by_listing(f, d);
     }
@@ -352,7 +352,7 @@ static int number_domains(sherd__views *v, folder *f)
                 }
     } else if (f->side == 1) {
         SHERD__SAY(f->trouble,
-                   "the record does not say which nodes are one domain: each counts as one");
+                   "the record does not say which nodes are one domain: each node counts as one");
     }
     sherd__free(v->domains);
     v->domains = list;
@@ -370,7 +370,7 @@ int sherd__views_add(sherd__views *v, const char *dir, sherd_diag *d)
     int err = read_folder(&f, d);
     if (!err && f.side < 0)
         err = sherd__fail(d, SHERD_EFORMAT, "give the folder that --record wrote",
-                          "%s: holds nothing that a node was sent", sherd__path_tail(dir));
+                          "%s: contains nothing that was sent to a node", sherd__path_tail(dir));
     if (!err && v->len && (v->of_coordinator || f.side == 1))
         err = sherd__fail(d, SHERD_EINVAL, "give one coordinator's record, or nodes' own",
                           "%s: cannot be audited together with another record",

@@ -68,8 +68,8 @@ static void show_machine(const sherd__bench *b, json_t *out)
     double load = 0;
     if (getloadavg(&load, 1) == 1 && load > 0.5 * b->cores)
         sherd__cli_warn(b->cli,
-                        "load average %.1f on %u cores: others are at work here, and the "
-                        "figures are theirs too",
+                        "load average %.1f on %u cores: other programs are running and affect the "
+                        "figures",
                         load, b->cores);
     if (!out)
         printf("sherd %s: OpenBLAS with its %s kernels, %s%u core%s, %u nodes on this machine\n",
@@ -141,7 +141,7 @@ static int measure_all(sherd__bench *b, const char *only, sherd_diag *d)
         const sherd__measurement *m = &sherd__measurements[i];
         sherd_diag mine = { 0 };
         if (only && !has(only, m->name)) continue;
-        sherd__cli_say(b->cli, "measuring %s", m->says);
+        sherd__cli_say(b->cli, "measuring %s", m->title);
         int failed = sherd__bench_measure(b, m, &mine);
         sherd__bench_clean(b);
         if (!failed) failed = sherd__bench_go_on(&mine);
@@ -175,10 +175,11 @@ static int run_bench(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    { "sherd bench", "everything; some minutes, 4 GB of memory, 2 GB of temporary files" },
+    { "sherd bench", "all measurements; takes some minutes, 4 GB of memory, 2 GB of temporary "
+                     "files" },
     { "sherd bench --only connection,tasks --runs 9", "two of the measurements, nine runs each" },
     { "sherd bench --quick --json",
-      "small sizes, in seconds: shows that it works, judges nothing" },
+      "small sizes, in seconds: shows that the measurements work, ignores targets" },
     { 0 },
 };
 
@@ -187,22 +188,22 @@ static const sherd__option options[] = {
     { .name = "only", .type = SHERD__TEXT, .arg = "NAME,...",
       .help = "measure these only: " SHERD__MEASUREMENTS },
     { .name = "runs", .type = SHERD__INT, .arg = "N", .min = 1, .max = SHERD__BENCH_RUNS_MAX,
-      .help = "runs of each, after one that warms up [5 for short ones, 3 for long ones]" },
-    { .name = "quick", .type = SHERD__FLAG, .help = "small sizes; targets are not judged" },
+      .help = "runs of each measurement, after one warm-up run [5 if they are short, else 3]" },
+    { .name = "quick", .type = SHERD__FLAG, .help = "small sizes; targets are ignored" },
     { .name = "keep-env", .type = SHERD__FLAG,
-      .help = "leave OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE as they are set" },
+      .help = "keep OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE as they are set" },
     { .name = "memory-of", .type = SHERD__TEXT, .arg = "GROUP",
       .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
-      .help = "be the process that is measured" },
+      .help = "measure memory in this process, for the process that started it" },
     { .name = "environment-was", .type = SHERD__TEXT, .arg = "TEXT", .flags = SHERD__OPT_HIDDEN,
-      .help = "what was unset before this process restarted" },
+      .help = "variables that were unset before this process restarted" },
     { 0 },
 };
 /* clang-format on */
 
 const sherd__verb sherd__verb_bench = {
     .name = "bench",
-    .summary = "figures of this machine, side by side with numpy and a local product",
+    .summary = "measure this machine, beside numpy and a local product",
     .details =
         "Each figure is the median of several runs, with the minimum, the maximum and its target. "
         "Products are timed from operands in memory to the result in memory, with the nodes "

@@ -90,8 +90,8 @@ typedef struct sherd__kind {
 #define SHERD__FIGURES_MAX 3
 
 typedef struct sherd__measurement {
-    const char *name; /* --only; rows with one name are chosen together */
-    const char *says; /* printed while it is measured */
+    const char *name;  /* --only; rows with one name are chosen together */
+    const char *title; /* printed while it is measured */
     const sherd__kind *kind;
     const void *spec;
     int runs, runs_quick; /* runs_quick 0: 2 */
@@ -117,7 +117,7 @@ void sherd__bench_put(sherd__bench *b, const char *name, double value);
 void sherd__bench_set(sherd__bench *b, const char *name, double value);
 /** Prints a figure of the series, or adds it to --json. Of a series NAME and one called NAME.one
  *  that with the lower median counts. */
-void sherd__bench_tell(sherd__bench *b, const sherd__figure *f);
+void sherd__bench_report(sherd__bench *b, const sherd__figure *f);
 /** Returns the median of n values and sorts them; the mean of the middle two if n is even. 0 if n
  *  is 0. */
 double sherd__median(double *values, int n);
@@ -195,7 +195,7 @@ typedef struct sherd__product_spec {
     sherd_scheme scheme;
     uint32_t group, bits, bits_b, spare;
     bool stays;    /* A stays at the nodes */
-    bool local;    /* beside one dgemm here */
+    bool local;    /* beside one local dgemm */
     bool forecast; /* beside its forecast */
     bool numpy;    /* beside numpy's loop over fragments */
     bool command;  /* and the whole command */

@@ -1,9 +1,9 @@
 /*
- * Computations of the private schemes here, apart from nodes and links: a product modulo a prime
- * compared with dgemm, all shares of an operand compared with memcpy, and the check of answers
- * compared with the product that it checks. Both sides of a comparison use the same number of
- * threads; only the check uses one thread, as in a job. Results are verified, since a figure of a
- * wrong computation means nothing.
+ * Computations of the private schemes on this machine, apart from nodes and links: a product modulo
+ * a prime compared with dgemm, all shares of an operand compared with memcpy, and the check of
+ * answers compared with the product that it checks. Both sides of a comparison use the same number
+ * of threads; only the check uses one thread, as in a job. Results are verified, since a figure of
+ * a wrong computation means nothing.
  */
 #include <pthread.h>
 #include <string.h>
@@ -274,7 +274,7 @@ static void *copy_part(void *arg)
     return NULL;
 }
 
-/* Runs the parts on all threads; the part of a thread that does not start runs here. */
+/* Runs the parts on all threads; the part of a thread that does not start runs in the caller. */
 static int run_parts(coding *c, void *(*work)(void *), double *seconds)
 {
     int err = 0;

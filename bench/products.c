@@ -1,10 +1,10 @@
 /*
- * Products over local nodes: beside one dgemm here, beside their forecast, beside numpy; the
+ * Products over local nodes: beside one local dgemm, their forecast, and numpy; the
  * coordinator's memory; products with an operand that stays at the nodes; and while a node fails.
  *
  * The measured time is from operands in memory to the result in memory, with the nodes running. The
- * first rows of each kind of result are compared with the product computed here, since a figure of
- * a wrong product means nothing.
+ * first rows of each kind of result are compared with the product computed locally, since a figure
+ * of a wrong product means nothing.
  */
 #include <math.h>
 #include <signal.h>
@@ -79,7 +79,7 @@ static int judge(const sherd__bench_pair *p, const sherd_product_options *opt, s
         err = sherd__reference_exact(&(sherd__matrices){ a, p->b, ref, p->b.cols }, &fa, &fb, d);
     if (!err && (opt->exact ? memcmp(ref, p->c, len * sizeof *ref) != 0 : found.beyond > 0))
         err = sherd__fail(d, SHERD_EDIFFERS, "please report this",
-                          "the product differs from the one computed here");
+                          "the product differs from the one computed locally");
     sherd__free(ref);
     return err;
 }
@@ -327,7 +327,7 @@ enum {
 };
 
 /* A fault that is injected into a node some seconds after a product began, when the call asks
- * whether to go on, ten times a second or more. Progress is reported per position, and the last
+ * whether to continue, ten times a second or more. Progress is reported per position, and the last
  * positions come together. */
 typedef struct strike {
     sherd_cluster *cluster;
@@ -384,7 +384,7 @@ static int disturb_at(sherd__bench *b, const product *p, int signal, double part
         if (err || s.done || s.signal == 0) return err;
         calm = *seconds;
     }
-    return sherd__fail(d, SHERD_EINTERNAL, "measure on a machine that does nothing else",
+    return sherd__fail(d, SHERD_EINTERNAL, "measure on an idle machine",
                        "%d products ended before the fault was injected: this machine's speed "
                        "changes too much",
                        STRIKE_TRIES);

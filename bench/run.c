@@ -71,7 +71,7 @@ static const sherd__series *better_of(sherd__bench *b, const char *name)
 /* ---- figures --------------------------------------------------------------------------------- */
 
 /* A figure with its numbers. */
-typedef struct told {
+typedef struct result {
     const sherd__figure *f;
     double runs[SHERD__BENCH_RUNS_MAX], sorted[SHERD__BENCH_RUNS_MAX], median;
     int len;
@@ -80,7 +80,7 @@ typedef struct told {
     int beside_len;
     const char *what, *remark;
     bool judged, reached;
-} told;
+} result;
 
 static double scale_of(const sherd__ratio *r)
 {
@@ -99,7 +99,7 @@ static bool ratio_of(sherd__bench *b, const sherd__ratio *r, double *out)
     return true;
 }
 
-static void compute_runs(sherd__bench *b, told *t)
+static void compute_runs(sherd__bench *b, result *t)
 {
     const sherd__ratio *r = &t->f->of;
     const sherd__series *num = better_of(b, r->num), *den = r->den ? better_of(b, r->den) : NULL;
@@ -113,9 +113,9 @@ static void compute_runs(sherd__bench *b, told *t)
     if (t->f->medians && t->len > 0) (void)ratio_of(b, r, &t->median);
 }
 
-static void compute(sherd__bench *b, told *t, const sherd__figure *f)
+static void compute(sherd__bench *b, result *t, const sherd__figure *f)
 {
-    *t = (told){ .f = f, .what = b->quick && f->what_quick ? f->what_quick : f->what };
+    *t = (result){ .f = f, .what = b->quick && f->what_quick ? f->what_quick : f->what };
     compute_runs(b, t);
     for (int i = 0; i < SHERD__BESIDE_MAX && f->beside[i].name; i++) {
         t->beside[t->beside_len] = &f->beside[i];
@@ -138,7 +138,7 @@ static const char *number(double v, char out[24])
     return out;
 }
 
-static void tell_table(sherd__bench *b, const told *t)
+static void print_table(sherd__bench *b, const result *t)
 {
     char m[24] = "-", least[24] = "", most[24] = "", at[32], n[24];
     const sherd__figure *f = t->f;
@@ -163,7 +163,7 @@ static void tell_table(sherd__bench *b, const told *t)
     fflush(stdout);
 }
 
-static void tell_json(sherd__bench *b, const told *t)
+static void add_json(sherd__bench *b, const result *t)
 {
     json_t *runs = json_array(), *beside = json_object();
     const sherd__figure *f = t->f;
@@ -183,12 +183,12 @@ static void tell_json(sherd__bench *b, const told *t)
     json_array_append_new(b->figures, o);
 }
 
-void sherd__bench_tell(sherd__bench *b, const sherd__figure *f)
+void sherd__bench_report(sherd__bench *b, const sherd__figure *f)
 {
-    told t;
+    result t;
     compute(b, &t, f);
-    if (b->figures) tell_json(b, &t);
-    else tell_table(b, &t);
+    if (b->figures) add_json(b, &t);
+    else print_table(b, &t);
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */
@@ -230,6 +230,6 @@ int sherd__bench_measure(sherd__bench *b, const sherd__measurement *m, sherd_dia
     if (k->close) k->close(state);
     sherd__free(state);
     for (size_t i = 0; i < SHERD__FIGURES_MAX && m->figures[i].name && !err; i++)
-        sherd__bench_tell(b, &m->figures[i]);
+        sherd__bench_report(b, &m->figures[i]);
     return err;
 }

@@ -46,12 +46,13 @@ const sherd__kind sherd__bench_connection = {
 
 static int find_depth(session *s, uint32_t tasks, sherd_diag *d)
 {
-    double least = 0, seconds = 0;
+    double least = 0;
+    sherd__measured got = { 0 };
     int err = 0;
     for (uint32_t depth = 1; depth <= 256 && !err; depth *= 2) {
-        err = sherd__measure_products(s->measure, DIM, depth, tasks, &seconds, NULL, d);
-        if (depth > 1 && seconds >= least) continue;
-        least = seconds;
+        err = sherd__measure_products(s->measure, DIM, depth, tasks, &got, d);
+        if (depth > 1 && got.seconds >= least) continue;
+        least = got.seconds;
         s->depth = depth;
     }
     return err;
@@ -61,12 +62,12 @@ static int turn_tasks(sherd__bench *b, void *state, sherd_diag *d)
 {
     session *s = state;
     const uint32_t tasks = b->quick ? 500 : 20000;
-    double seconds = 1, median = 0, ignored;
+    sherd__measured all = { .seconds = 1 }, one = { 0 };
     if (b->warming) return find_depth(s, tasks / 4, d);
-    int err = sherd__measure_products(s->measure, DIM, s->depth, tasks, &seconds, NULL, d);
-    if (!err) err = sherd__measure_products(s->measure, DIM, 1, tasks / 4, &ignored, &median, d);
-    sherd__bench_put(b, "rate", tasks / seconds);
-    sherd__bench_put(b, "trip", median);
+    int err = sherd__measure_products(s->measure, DIM, s->depth, tasks, &all, d);
+    if (!err) err = sherd__measure_products(s->measure, DIM, 1, tasks / 4, &one, d);
+    sherd__bench_put(b, "rate", tasks / all.seconds);
+    sherd__bench_put(b, "trip", one.median);
     sherd__bench_put(b, "depth", s->depth);
     return err;
 }

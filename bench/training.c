@@ -1,8 +1,8 @@
 /*
- * Training: here compared with numpy, by products under `share` over nodes compared with the same
- * here, and by gradients over nodes: one iteration with everything transferred each time (examples,
- * parameters, gradients), a round of a large network compared with its links alone and with sums
- * among the nodes, and what a slow node costs. Steps are those of the training loop
+ * Training: local training compared with numpy, products under `share` over nodes compared with
+ * local products, and gradients over nodes: one iteration with everything transferred each time
+ * (examples, parameters, gradients), a round of a large network compared with its links alone and
+ * with sums among the nodes, and what a slow node costs. Steps are those of the training loop
  * (learn/train.h), with its networks, orders and steppers.
  */
 #include <math.h>
@@ -76,8 +76,9 @@ static int prepare(training *t, const char *recipe, size_t examples, bool f32, s
     return err || t->rows ? err : sherd__bench_no_memory(d);
 }
 
-/* Gives it a stepper. By products in floats here, or under `share` over nodes that keep the data;
- * bits: in fixed point here, with the bits of nodes. Otherwise by gradients of nodes. */
+/* Gives it a stepper. By products in floats on this machine, or under `share` over nodes that keep
+ * the data; bits: in fixed point on this machine, with the bits of nodes. Otherwise by gradients of
+ * nodes. */
 static int begin_products(training *t, sherd_cluster *cluster, unsigned bits, sherd_diag *d)
 {
     const sherd_product_options opt = {
@@ -367,7 +368,7 @@ static int turn_ways(sherd__bench *b, void *state, sherd_diag *d)
     return !err && w->spec->script ? run_numpy(b, w, false, d) : err;
 }
 
-/* Steps by products here in fixed point must give the same bits as those over nodes. */
+/* Steps by local products in fixed point must give the same bits as those over nodes. */
 static int end_ways(sherd__bench *b, void *state, sherd_diag *d)
 {
     ways *w = state;
@@ -463,8 +464,8 @@ typedef struct slowed {
     size_t params, len;
 } slowed;
 
-/* Finds the first step after which the loss over all examples, computed here, is at most *loss. If
- * *loss is 0, that is the last step, and *loss becomes its loss. *at is len if there is none. */
+/* Finds the first step after which the loss over all examples, computed locally, is at most *loss.
+ * If *loss is 0, that is the last step, and *loss becomes its loss. *at is len if there is none. */
 static int find_loss(const slowed *s, double *loss, size_t *at, sherd_diag *d)
 {
     const training *t = &s->t;

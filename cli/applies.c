@@ -8,7 +8,7 @@ bool sherd__opt_in_effect(const sherd__cli *cli, const char *name)
     return sherd__opt_source(cli, name) > SHERD__FROM_PRESET;
 }
 
-bool sherd__opt_idle(sherd__cli *cli, const char *name)
+bool sherd__opt_ineffective(sherd__cli *cli, const char *name)
 {
     sherd__source source = sherd__opt_source(cli, name);
     if (source == SHERD__FROM_ARGV) return true;
@@ -16,16 +16,16 @@ bool sherd__opt_idle(sherd__cli *cli, const char *name)
     return false;
 }
 
-const char *sherd__opts_idle(sherd__cli *cli, const char *const *names)
+const char *sherd__opts_ineffective(sherd__cli *cli, const char *const *names)
 {
     for (; *names; names++)
-        if (sherd__opt_idle(cli, *names)) return *names;
+        if (sherd__opt_ineffective(cli, *names)) return *names;
     return NULL;
 }
 
 void sherd__opts_drop(sherd__cli *cli, const char *const *names)
 {
-    for (; *names; names++) (void)sherd__opt_idle(cli, *names);
+    for (; *names; names++) (void)sherd__opt_ineffective(cli, *names);
 }
 
 bool sherd__opts_clash(sherd__cli *cli, const char *a, const char *b)

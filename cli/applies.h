@@ -17,10 +17,10 @@
 bool sherd__opt_in_effect(const sherd__cli *cli, const char *name);
 /** Call this for an option without effect. Returns true if it is on the command line, for the
  *  caller to refuse it. Else forgets the option and returns false. */
-bool sherd__opt_idle(sherd__cli *cli, const char *name);
+bool sherd__opt_ineffective(sherd__cli *cli, const char *name);
 /** Returns the first of `names` (NULL-terminated) that is on the command line without effect.
  *  Returns NULL if there is none; then all of them are forgotten. */
-const char *sherd__opts_idle(sherd__cli *cli, const char *const *names);
+const char *sherd__opts_ineffective(sherd__cli *cli, const char *const *names);
 /** Forgets those of `names` (NULL-terminated) that are not on the command line. Call this for
  *  options  without effect that the library refuses if they are set. */
 void sherd__opts_drop(sherd__cli *cli, const char *const *names);

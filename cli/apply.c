@@ -34,7 +34,7 @@ static int run_apply(sherd__cli *cli, sherd_diag *d)
     err = sherd__product_run_begin(&w, cli, op, operands, d);
     if (!err) {
         err = sherd__product_run_run(&w, d);
-        err = sherd__product_run_tell(&w, err, d);
+        err = sherd__product_run_report(&w, err, d);
     }
     sherd__product_run_fini(&w);
     return err;
@@ -43,9 +43,9 @@ static int run_apply(sherd__cli *cli, sherd_diag *d)
 static const sherd__example examples[] = {
     { "sherd apply sigmoid A.npy -o C.npy -n 7", "1/(1+exp(-a)) of every entry over seven nodes" },
     { "sherd apply minus A.npy B.npy -o C.npy -n 7 --check",
-      "A - B, compared bit for bit with the same operation computed here" },
+      "A - B, compared bit for bit with the same operation computed locally" },
     { "sherd apply tanh A.npy -o C.npy --nodes nodes.txt --key me.key",
-      "over the nodes of a file" },
+      "over the nodes that a file lists" },
     { 0 },
 };
 
@@ -70,12 +70,12 @@ static const sherd__option options[] = {
 const sherd__verb sherd__verb_apply = {
     .name = "apply",
     .usage = "OP A.npy [B.npy] -o C.npy",
-    .summary = "an element-wise operation over nodes",
+    .summary = "compute an element-wise operation over nodes",
     .details =
         "OP is sigmoid, square, relu, tanh or exp of A, or minus or multiply of A and B, in "
-        "float64. The entries of each row are sent permuted; a secret sample of every answer "
-        "is recomputed here. NaN and infinities give the results of numpy. sigmoid of -710 is "
-        "4.476e-309, the correct value; numpy's 1/(1+exp(-a)) overflows to 0.",
+        "float64. The entries of each row are sent permuted; a secret sample of every answer is "
+        "recomputed on this machine. NaN and infinities give the results of numpy. sigmoid of -710 "
+        "is 4.476e-309, the correct value; numpy's 1/(1+exp(-a)) overflows to 0.",
     .examples = examples,
     .options = options,
     .args_min = 2,

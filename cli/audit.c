@@ -103,7 +103,7 @@ static int check_arguments(const sherd__cli *cli, sherd_diag *d)
             d, SHERD_EINVAL,
             "sherd multiply A.npy B.npy -o C.npy -n 7 --record DIR, then sherd audit "
             "DIR --data A.npy; or sherd audit --simulate permute",
-            simulated ? "--simulate attacks no record: give one or the other"
+            simulated ? "--simulate takes no record: give one or the other"
                       : "give the folder that --record wrote, or --simulate FORM");
     return html ? sherd__paths_room(html, d) : 0;
 }
@@ -130,16 +130,17 @@ static int run_audit(sherd__cli *cli, sherd_diag *d)
     if (!err && html)
         err = sherd_audit_html_save(report, (size_t)sherd__opt_int(cli, "width"), html, d);
     if (!err && cli->json) err = print_json(cli, report, d);
-    else if (!err) sherd__audit_tell(report);
+    else if (!err) sherd__audit_print(report);
     sherd_audit_free(report);
     return err;
 }
 
 static const sherd__example examples[] = {
-    { "sherd audit rec --data A.npy", "what of A the nodes of a recorded run were sent unchanged" },
+    { "sherd audit rec --data A.npy", "which entries of A the nodes of a recorded run received "
+                                      "unchanged" },
     { "sherd audit rec --data A.npy --labels L.npy --public-data P.npy "
       "--public-labels Q.npy --html r.html",
-      "and what an attacker with data of the same kind infers from it, with pictures" },
+      "also what an attacker with data of the same kind infers, with pictures" },
     { "sherd audit --simulate permute-published",
       "the same for permute as it was published, on generated digits" },
     { 0 },
@@ -148,44 +149,45 @@ static const sherd__example examples[] = {
 /* clang-format off */
 static const sherd__option options[] = {
     { .name = "data", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "the operand A (.npy, IDX, or .npz with one member): to count what attacks get "
-              "right, and for attacks that know it: whether what hides it depends on it, and "
-              "whether its masks repeat" },
+      .help = "operand A (.npy, IDX, or .npz with one member): to count correct inferences, and "
+              "for attacks with known A: does its hiding depend on it, and do its masks repeat" },
     { .name = "right", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "the operand B: likewise; under share its masks are solved for with it, too" },
+      .help = "operand B, for the same purposes; under share it also serves to solve for B's "
+              "masks" },
     { .name = "labels", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "a label for each row of A: likewise" },
+      .help = "a label for each row of A: to count correct inferences" },
     { .name = "public-data", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "what the attacker has: other rows of the same kind" },
+      .help = "data of the attacker: other rows of the same kind" },
     { .name = "public-labels", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "and their labels" },
+      .help = "labels of the attacker's data" },
     { .name = "simulate", .type = SHERD__CHOICE, .arg = "FORM", .choices = choices_simulate,
       .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "attack no record, but what nodes would see under permute-published, "
+      .help = "instead of a record, attack what nodes would see under permute-published, "
               "permute-single, permute or plain" },
     { .name = "local", .letter = 'n', .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000,
       .preset = "7",
-      .help = "with --simulate: how many nodes" },
+      .help = "--simulate: number of nodes" },
     { .name = "draw", .type = SHERD__INT, .arg = "K", .min = 0, .max = 4294967295.0, .preset = "1",
-      .help = "which of the possible draws of exposures and coalitions" },
+      .help = "number that selects a random draw of exposures and coalitions" },
     { .name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 64, .preset = "1",
-      .help = "attack coalitions of T and of T+1 domains too; share: the T of the recorded run, "
-              "where the record does not say it" },
+      .help = "also attack coalitions of T and of T+1 domains; share: the T of the recorded run, "
+              "if the record does not contain it" },
     { .name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 4096, .preset = "0",
-      .help = "share: the --spare S of the recorded run, likewise" },
+      .help = "share: the --spare S of the recorded run, if the record does not contain it" },
     { .name = "coalitions", .type = SHERD__INT, .arg = "K", .min = 0, .max = 100000,
-      .preset = "200", .help = "of one size at most; drawn where there are more" },
+      .preset = "200", .help = "most coalitions of one size; if there are more, a random sample of "
+                               "them" },
     { .name = "encodings", .type = SHERD__INT, .arg = "K", .min = 1, .max = 65536, .preset = "8",
-      .help = "share: right operands or tiles of a product, and products of the record, that are "
-              "attacked, at most; any two of them, so that time grows with the square" },
+      .help = "share: most right operands or tiles of a product, and most products, that are "
+              "attacked; each pair is compared, so the time grows with the square" },
     { .name = "rows", .type = SHERD__INT, .arg = "N", .min = 100, .max = 1000000, .preset = "10000",
-      .help = "rows of a node's view, and of the public data, that attacks work with, at most" },
+      .help = "most rows of a node's view, and of the public data, that attacks use" },
     { .name = "html", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "write a page with pictures; it shows data, mode 0600" },
+      .help = "write a page with pictures to this file; it shows data, so its mode is 0600" },
     { .name = "show", .type = SHERD__INT, .arg = "NODE", .min = 1, .max = 1000, .preset = "3",
       .help = "the node whose pictures are shown" },
     { .name = "width", .type = SHERD__INT, .arg = "PIXELS", .min = 0, .max = 65536, .preset = "0",
-      .help = "columns to a line of a picture [a square, where A's columns are one]" },
+      .help = "columns of A in one line of a picture [as for a square one]" },
     { 0 },
 };
 /* clang-format on */
@@ -193,17 +195,18 @@ static const sherd__option options[] = {
 const sherd__verb sherd__verb_audit = {
     .name = "audit",
     .usage = "[DIR...]",
-    .summary = "what did each node learn? attacks what was recorded",
+    .summary = "show what each node learned, by attacks on a record",
     .details =
         "Reads a coordinator's record (multiply --record), or records of nodes (node --record), "
         "and attacks what each node saw, and what coalitions of T and of T+1 domains saw together: "
         "entries that were sent unchanged, the zero mask, columns recognised in public data by "
         "their statistics and correlations, labels, and whole rows rebuilt by a linear attacker "
-        "and by nearest neighbours. Each figure comes with its value by chance; tests are "
-        "corrected together (Holm, family-wise 1e-6). --labels serve only to count what attacks "
-        "get right, and so do --data and --right, except for shares: these are also attacked with "
-        "known operands.\n\n--simulate needs no record: it makes what nodes would see, of --data "
-        "or of generated digits.",
+        "and by nearest neighbours. Each figure is printed beside the value that chance gives; "
+        "p-values are corrected for the number of tests (Holm, family-wise 1e-6). --labels, --data "
+        "and --right serve only to count correct inferences, except under share, where known "
+        "operands are also used in attacks.\n\n"
+        "--simulate needs no record: it generates what nodes would see, from --data or from "
+        "generated digits.",
     .examples = examples,
     .options = options,
     .args_min = 0,

@@ -6,7 +6,7 @@
 #include "sherd/audit.h"
 
 /** Prints the report for people. */
-void sherd__audit_tell(const sherd_audit *a);
+void sherd__audit_print(const sherd_audit *a);
 
 /**
  * Prints the audit at the end of `sherd demo`: what one of `nodes` nodes recovers from generated

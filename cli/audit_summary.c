@@ -25,7 +25,7 @@ static void print_row(const char *name, const sherd_audit_sketched *s)
 static void print_rows(uint32_t nodes, const sherd_audit_sketched s[ROWS])
 {
     printf("\nWhat one of %" PRIu32
-           " nodes recognises of its columns, and reads of 300 digits, with 4000 public ones:\n",
+           " nodes recognises of its columns, and of 300 digits, with 4000 public digits:\n",
            nodes);
     printf("  %-26s %10s %15s\n", "", "columns", "digits");
     for (size_t i = 0; i < ROWS; i++)
@@ -34,9 +34,9 @@ static void print_rows(uint32_t nodes, const sherd_audit_sketched s[ROWS])
     printf("  %-26s %8.1f %% %13.0f %%\n", "by chance", 100 * s[PUBLISHED].columns_chance,
            100 * s[PUBLISHED].labels_chance);
     printf(
-        "So permute, the scheme of the two runs above, hides little from who has data of the "
-        "same kind;\nshare hides A and B from any one node. docs/THREATS.md has what each scheme "
-        "shows.\n");
+        "permute, the scheme of both runs above, hides little from a node that has data of the "
+        "same kind;\n"
+        "share hides A and B from any one node. docs/THREATS.md lists what each scheme reveals.\n");
 }
 
 int sherd__audit_summary(uint32_t nodes, json_t *out, sherd_diag *d)

@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 #define HINT "run again once its writer has finished"
-#define CUT "became shorter while it was read, or its disk failed; an earlier output stands"
+#define CUT                                                                                        \
+    "became shorter while it was read, or its disk failed; an existing output file is unchanged"
 
 static struct {
     char start[192], middle[16], end[128]; /* of the message, around path and sentence */

@@ -55,7 +55,7 @@ static int find_verb(sherd__cli *cli, int *argc, char ***argv, bool *help, sherd
 {
     const char *name = (*argv)[0];
     if (name[0] == '-')
-        return sherd__fail(d, SHERD_EINVAL, "options stand behind a verb: sherd help",
+        return sherd__fail(d, SHERD_EINVAL, "options follow the verb: sherd help",
                            "expected a verb, found '%.60s'", name);
     cli->verb = strcmp(name, SHERD__BENCH_NODE) == 0 ? &sherd__verb_bench_node
                                                      : sherd__verb_find(sherd__verbs, name);

@@ -71,7 +71,7 @@ typedef struct sherd__verb sherd__verb;
 
 typedef struct sherd__example {
     const char *command; /* "sherd multiply A.npy B.npy -o C.npy -n 7" */
-    const char *says;    /* what it does, in one line */
+    const char *help;    /* what it does, in one line */
 } sherd__example;
 
 struct sherd__verb {
@@ -105,7 +105,7 @@ struct sherd__cli {
     char **args;
     sherd__opts *opts;
     bool json, quiet;
-    bool told; /* the failure has been printed on stdout (sherd__cli_json_fail) or elsewhere */
+    bool reported; /* the failure has been printed on stdout (sherd__cli_json_fail) or elsewhere */
     int verbose;
 };
 
@@ -151,7 +151,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
     {.name = "nodes", .type = SHERD__FILE, .arg = "FILE", .help = "use the nodes that FILE lists"}
 #define SHERD__OPT_KEY                                                                             \
     {.name = "key", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_NO_ENV,                \
-     .help = "our private key (sherd keygen)"}
+     .help = "private key of this coordinator (sherd keygen)"}
 #define SHERD__OPT_TIMEOUT                                                                         \
     {.name = "timeout", .type = SHERD__TIME, .arg = "TIME",                                        \
      .help = "give up after TIME: 30, 500ms, 2m, 1h"}
@@ -167,8 +167,8 @@ extern const char *const sherd__choices_mode[];     /* float exact */
 #define SHERD__OPT_BIND_TO                                                                         \
     {.name = "bind-to", .type = SHERD__CHOICE, .arg = "WHAT", .preset = "core",                    \
      .choices = sherd__choices_bind_to,                                                            \
-     .help = "core: nodes that -n starts have cores of their own, if their threads make as many "  \
-             "as this machine has; none: they run anywhere"}
+     .help = "core: bind each node that -n starts to cores of its own, if all threads together "   \
+             "number as many as the cores; none: do not bind"}
 #define SHERD__OPT_SAME_HOST                                                                       \
     {.name = "same-host-domains", .type = SHERD__FLAG,                                             \
      .help = "private schemes: accept several domains on one host as separate ones"}
@@ -183,32 +183,32 @@ extern const char *const sherd__choices_mode[];     /* float exact */
 #define SHERD__OPT_OUTPUT(what)                                                                    \
     {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = (what),                          \
      .flags = SHERD__OPT_REQUIRED | SHERD__OPT_ONLY_ARGV,                                          \
-     .help = "write the result to this file; an earlier one survives every failure"}
+     .help = "write the result to this file; on failure an existing file is kept"}
 /* As SHERD__OPT_OUTPUT, for results that are not secret: - is standard output. */
 #define SHERD__OPT_OUTPUT_STREAM(what)                                                             \
     {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = (what),                          \
      .flags = SHERD__OPT_REQUIRED | SHERD__OPT_ONLY_ARGV | SHERD__OPT_STREAM,                      \
-     .help = "write the result to this file, or to standard output where it is -; an earlier file "\
-             "survives every failure"}
+     .help = "write the result to this file, or to standard output if it is -; on failure an "     \
+             "existing file is kept"}
 #define SHERD__OPT_SEED                                                                            \
     {.name = "seed", .type = SHERD__FILE, .arg = "FILE",                                           \
      .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,                                            \
      .help = "32 bytes from which exposures and permutations are derived [fresh]"}
 #define SHERD__OPT_MEMORY                                                                          \
     {.name = "memory", .type = SHERD__SIZE, .arg = "SIZE",                                         \
-     .help = "most working memory, besides operands and result: 512M, 4G"}
+     .help = "limit of working memory, besides operands and result: 512M, 4G"}
 #define SHERD__OPT_THREADS                                                                         \
     {.name = "threads", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4096,                     \
      .help = "threads for products in this process [all cores]"}
 #define SHERD__OPT_DRY_RUN                                                                         \
     {.name = "dry-run", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,                        \
-     .help = "send nothing; print what it would cost"}
+     .help = "send nothing; print the expected cost"}
 #define SHERD__OPT_CHECK                                                                           \
     {.name = "check", .type = SHERD__FLAG,                                                         \
-     .help = "compute it here too and compare; exit 9 if they differ"}
+     .help = "also compute it locally and compare; exit 9 if they differ"}
 #define SHERD__OPT_CERTIFICATE                                                                     \
     {.name = "certificate", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,     \
-     .help = "write a signed account of inputs, result and nodes"}
+     .help = "write a signed certificate of inputs, result and nodes"}
 #define SHERD__OPT_CERTIFICATE_PUBLIC                                                              \
     {.name = "certificate-public", .type = SHERD__FLAG,                                            \
      .help = "leave the digests of the inputs out of the certificate"}
@@ -220,10 +220,10 @@ extern const char *const sherd__choices_mode[];     /* float exact */
      .help = "operation of the metadata file [the one of this kind and shape]"}
 #define SHERD__OPT_REUSE_METADATA                                                                  \
     {.name = "reuse-metadata", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,                 \
-     .help = "allow metadata that has served other operands"}
+     .help = "accept metadata that has been used for other operands"}
 #define SHERD__OPT_STRICT                                                                          \
     {.name = "strict", .type = SHERD__FLAG,                                                        \
-     .help = "a node's wrong answer ends the run instead of being computed elsewhere"}
+     .help = "fail at a node's wrong answer instead of repeating that work on other nodes"}
 #define SHERD__OPT_EXPOSURE                                                                        \
     {.name = "exposure", .type = SHERD__CHOICE, .arg = "HOW", .preset = "uniform",                 \
      .choices = sherd__choices_exposure,                                                           \
@@ -238,22 +238,22 @@ extern const char *const sherd__choices_mode[];     /* float exact */
     {.name = "scheme", .type = SHERD__CHOICE, .arg = "NAME", .preset = "permute",                  \
      .flags = SHERD__OPT_SCHEMES, .help = "how operands are hidden"},                              \
         {.name = "masks", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,       \
-         .help = "blind: masks for this B (sherd prepare); its rows are used up"},                 \
+         .help = "blind: masks for this B (sherd prepare); rows of them are used up"},             \
         {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",  \
-         .help = "share: number of domains that learn nothing together"},                          \
+         .help = "share: number of colluding domains that learn nothing"},                         \
         {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",    \
-         .help = "share: nodes that may be slow, dead or lying without any repeated work"},        \
+         .help = "share: number of nodes that may be slow, dead or wrong without repeated work"},  \
         {.name = "public", .type = SHERD__CHOICE, .arg = "WHAT", .choices = sherd__choices_public, \
-         .help = "share: b: B need not be hidden (this is --scheme share1)"},                      \
+         .help = "share: b means that B need not be hidden (as --scheme share1)"},                 \
         {.name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0,           \
          .word = "all", .word_value = 0, .preset = "all",                                          \
          .help = "permute: columns that share one permutation, 1 to all"},                         \
         SHERD__OPT_EXPOSURE, SHERD__OPT_EXPOSURE_MAX,                                              \
         {.name = "shuffle-rows", .type = SHERD__FLAG,                                              \
-         .help = "permute: send A's rows in another order in every group"},                      \
+         .help = "permute: send A's rows in a different order in each group"},                     \
         {.name = "encoding", .type = SHERD__CHOICE, .arg = "HOW", .preset = "auto",                \
          .choices = sherd__choices_encoding,                                                       \
-         .help = "permute, plain: send A dense, in csr (without zeros), or as is quicker (auto)"}
+         .help = "permute, plain: send A dense, in csr (without zeros), or as is faster (auto)"}
 /* Arithmetic: --mode float|exact, --bits B (which means exact). sherd__opts_arithmetic reads
  * both. */
 #define SHERD__OPTS_ARITHMETIC                                                                     \
@@ -261,9 +261,9 @@ extern const char *const sherd__choices_mode[];     /* float exact */
      .choices = sherd__choices_mode,                                                               \
      .help = "float (as BLAS computes it) or exact (fixed point, bit for bit)"},                   \
         {.name = "bits", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,                      \
-         .help = "width of the fixed point; means --mode exact [17]"},                             \
+         .help = "width of fixed-point numbers in bits; implies --mode exact [17]"},               \
         {.name = "bits-b", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,                    \
-         .help = "share: another width for B [as --bits]"}
+         .help = "share: width of B's numbers in bits [as --bits]"}
 /* clang-format on */
 /** Reads SHERD__OPTS_ARITHMETIC. SHERD_EINVAL if --bits is combined with a --mode float from the
  *  same or a stronger place. */

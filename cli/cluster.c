@@ -20,7 +20,7 @@ static sherd_local_node node_at(const sherd_local *l, uint32_t i)
 
 /* ---- up -------------------------------------------------------------------------------------- */
 
-static int tell_up(sherd__cli *cli, const sherd_local *l, sherd_diag *d)
+static int print_up(sherd__cli *cli, const sherd_local *l, sherd_diag *d)
 {
     uint32_t len = sherd_local_count(l);
     json_t *all = json_array();
@@ -33,7 +33,7 @@ static int tell_up(sherd__cli *cli, const sherd_local *l, sherd_diag *d)
     if (!cli->json) {
         json_decref(all);
         sherd__cli_say(cli,
-                       "%u node%s up; commands without -n and --nodes use %s now; end with: sherd "
+                       "%u node%s up; commands without -n and --nodes now use %s; end with: sherd "
                        "cluster down",
                        len, len == 1 ? " is" : "s are", len == 1 ? "it" : "them");
         return 0;
@@ -57,7 +57,7 @@ static int run_up(sherd__cli *cli, sherd_diag *d)
                                     .hooks = { .interrupted = interrupted } };
     int err = sherd_local_start(&l, &o, d);
     if (err) return err;
-    err = tell_up(cli, l, d);
+    err = print_up(cli, l, d);
     if (err && sherd_local_stop(NULL, NULL, NULL)) sherd__cli_warn(cli, "the nodes are up");
     sherd_local_free(l);
     return err;
@@ -126,7 +126,7 @@ static int run_down(sherd__cli *cli, sherd_diag *d)
 /* clang-format off */
 static const sherd__option up_options[] = {
     { .name = "local", .letter = 'n', .type = SHERD__INT, .arg = "N", .min = 1, .max = NODES_MAX,
-      .flags = SHERD__OPT_REQUIRED, .help = "how many nodes" },
+      .flags = SHERD__OPT_REQUIRED, .help = "number of nodes" },
     SHERD__OPT_NODE_MEMORY,
     SHERD__OPT_BIND_TO,
     { .name = "threads", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4096,
@@ -139,22 +139,22 @@ static const sherd__option no_options[] = { { 0 } };
 
 static const sherd__example up_examples[] = {
     { "sherd cluster up -n 7", "starts seven nodes on this machine" },
-    { "sherd cluster up -n 2 --node-memory 4G", "two, which store 4 GB each" },
-    { "sherd multiply A.npy B.npy -o C.npy", "uses them" },
+    { "sherd cluster up -n 2 --node-memory 4G", "starts two nodes, which store 4 GB each" },
+    { "sherd multiply A.npy B.npy -o C.npy", "uses these nodes" },
     { 0 },
 };
 
 static const sherd__example status_examples[] = {
     { "sherd cluster status", "one line for each node" },
-    { "sherd cluster status --json", "the same for programs" },
-    { "sherd cluster status || sherd cluster up -n 7", "starts them if they are not there" },
+    { "sherd cluster status --json", "the same as JSON" },
+    { "sherd cluster status || sherd cluster up -n 7", "starts the nodes unless they run" },
     { 0 },
 };
 
 static const sherd__example down_examples[] = {
     { "sherd cluster down", "ends the local nodes" },
-    { "sherd cluster down -q", "without a word" },
-    { "sherd cluster down && sherd cluster up -n 3", "another number of them" },
+    { "sherd cluster down -q", "prints no message" },
+    { "sherd cluster down && sherd cluster up -n 3", "starts another number of nodes" },
     { 0 },
 };
 
@@ -173,7 +173,7 @@ static const sherd__verb up = {
 static const sherd__verb status = {
     .name = "status",
     .usage = "",
-    .summary = "say how they are; exit 7 where some are gone",
+    .summary = "list the local nodes; exit 7 if some are gone",
     .examples = status_examples,
     .options = no_options,
     .run = run_status,
@@ -182,7 +182,7 @@ static const sherd__verb status = {
 static const sherd__verb down = {
     .name = "down",
     .usage = "",
-    .summary = "end them",
+    .summary = "end the local nodes",
     .examples = down_examples,
     .options = no_options,
     .run = run_down,

@@ -112,8 +112,8 @@ static int run_completion(sherd__cli *cli, sherd_diag *d)
 static const sherd__example examples[] = {
     { "source <(sherd completion bash)", "completion in this shell" },
     { "sherd completion bash >~/.local/share/bash-completion/completions/sherd",
-      "completion in every new shell, where the bash-completion package is installed" },
-    { "sherd completion bash | less", "read it first" },
+      "completion in every new shell, if the bash-completion package is installed" },
+    { "sherd completion bash | less", "shows the script" },
     { 0 },
 };
 

@@ -41,7 +41,7 @@ static int take_line(char *line, const char *where, sherd__config_set *set, void
         name = trim(name);
     }
     if (*name == '\0' || strpbrk(name, " \t") != NULL)
-        return sherd__fail(d, SHERD_EFORMAT, "lines read `option = value`; # starts a comment",
+        return sherd__fail(d, SHERD_EFORMAT, "each line is `option = value`; # starts a comment",
                            "%s: expected `option = value`, found '%.60s'", where, name);
     if (name[0] == '-')
         return sherd__fail(d, SHERD_EFORMAT, "write the option without dashes",

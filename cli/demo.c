@@ -1,7 +1,7 @@
 /*
  * `sherd demo`: the main use on data that need no download. Layer 1 of a 784-128-10 network over
  * seven local nodes, once in floats and once exactly, each compared with the same product computed
- * here. This process multiplies only for that comparison; its BLAS calls are counted.
+ * locally. This process multiplies only for that comparison; its BLAS calls are counted.
  *
  * Results are printed on stdout, since they are the command's output. The progress line goes to
  * stderr.
@@ -127,7 +127,7 @@ static void show_nodes(demo *m)
         sherd_node_info info = { .size = sizeof info };
         if (sherd_cluster_node(m->cluster, i, &info, NULL)) continue;
         if (!nodes && info.pid > 0) printf(" %ld", (long)info.pid);
-        else if (!nodes) printf(" -"); /* its pid is unknown here */
+        else if (!nodes) printf(" -"); /* its pid is unknown */
         else
             json_array_append_new(nodes, json_pack("{s:s, s:I, s:s}", "name", info.name, "pid",
                                                    (json_int_t)info.pid, "address", info.address));
@@ -190,21 +190,21 @@ static json_t *run_object(const sherd__product_run *w, double local)
 
 /* ---- one of the two products ----------------------------------------------------------------- */
 
-/* Measures the time of the same product here. The exact comparison computed exactly that. The float
- * one computed more, so the product is computed once again, into w->c, which has been compared by
- * now. */
+/* Measures the time of the same product on this machine. The exact comparison computed exactly
+ * that. The float one computed more, so the product is computed once again, into w->c, which has
+ * been compared by now. */
 static int time_local(demo *m, sherd__product_run *w, double *seconds, sherd_diag *d)
 {
-    sherd_multiplier here;
+    sherd_multiplier local;
     *seconds = w->check.seconds;
     if (w->opt.exact) return 0;
-    int err = sherd_multiplier_local(&here, 0, d);
+    int err = sherd_multiplier_local(&local, 0, d);
     double began = sherd__clock_s();
     uint64_t calls = sherd_blas_calls();
-    if (!err) err = sherd_multiplier_multiply(here, m->x, m->w, w->c, w->cols, d);
+    if (!err) err = sherd_multiplier_multiply(local, m->x, m->w, w->c, w->cols, d);
     *seconds = sherd__clock_s() - began;
     m->local_calls += sherd_blas_calls() - calls;
-    sherd_multiplier_free(here);
+    sherd_multiplier_free(local);
     return err;
 }
 
@@ -229,7 +229,7 @@ static void show_run(const sherd__product_run *w, double local)
     printf("\n%s, one permutation per node (--group all):\n",
            w->opt.exact ? "Exactly, in fixed point of 17 bits" : "In floats");
     show_exposures(r);
-    printf("  %s over the nodes, %s here; %s out, %s in, %" PRIu64 " tasks\n",
+    printf("  %s over the nodes, %s locally; %s out, %s in, %" PRIu64 " tasks\n",
            sherd__cli_seconds(r->seconds, t), sherd__cli_seconds(local, l),
            sherd__cli_bytes(total(r->bytes_out, r->nodes), out),
            sherd__cli_bytes(total(r->bytes_in, r->nodes), in), r->tasks);
@@ -257,7 +257,7 @@ static int run_once(demo *m, bool exact, sherd_diag *d)
     if (w.checked && !m->out) show_run(&w, local);
     w.cluster = NULL; /* kept open for the next product */
     sherd__product_run_fini(&w);
-    return err ? err : sherd__work_go_on(d);
+    return err ? err : sherd__work_interrupted(d);
 }
 
 static void show_end(demo *m, double seconds)
@@ -335,11 +335,11 @@ static const sherd__option options[] = {
 
 const sherd__verb sherd__verb_demo = {
     .name = "demo",
-    .summary = "the main use on 7 local nodes, with generated data",
+    .summary = "show the main use on 7 local nodes, with generated data",
     .details = "Computes layer 1 of a 784-128-10 network over local nodes, for 60000 generated "
                "digits, once in floats and once exactly. Prints the process ids of the nodes, the "
                "number of columns that each was given, bytes and time, and compares both results "
-               "with the product computed here.",
+               "with the product computed locally.",
     .examples = examples,
     .options = options,
     .run = run_demo,

@@ -40,10 +40,10 @@ typedef struct checkup {
 } checkup;
 
 /* hint may be NULL. err: the exit code's error if the check failed. */
-static void tell(checkup *c, level l, int err, const char *name, const char *hint, const char *fmt,
-                 ...) __attribute__((format(printf, 6, 7)));
-static void tell(checkup *c, level l, int err, const char *name, const char *hint, const char *fmt,
-                 ...)
+static void report_check(checkup *c, level l, int err, const char *name, const char *hint,
+                         const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+static void report_check(checkup *c, level l, int err, const char *name, const char *hint,
+                         const char *fmt, ...)
 {
     char text[320];
     va_list args;
@@ -72,7 +72,7 @@ static void check_versions(checkup *c)
         at += (size_t)snprintf(all + at, sizeof all - at, "%s%s %s", i > 0 ? ", " : "",
                                sherd_library_name(i), text);
     }
-    tell(c, GOOD, 0, "versions", NULL, "sherd %s; %s", sherd_version(), all);
+    report_check(c, GOOD, 0, "versions", NULL, "sherd %s; %s", sherd_version(), all);
 }
 
 /* Returns environ without `name`. The caller frees the array, but not the strings. */
@@ -117,17 +117,18 @@ static void check_blas(checkup *c)
     const char *forced = getenv("OPENBLAS_CORETYPE"), *core = c->machine.blas_core;
     char natural[64];
     if (!forced || *forced == '\0')
-        tell(c, GOOD, 0, "blas", NULL, "OpenBLAS uses its %s kernels", core);
+        report_check(c, GOOD, 0, "blas", NULL, "OpenBLAS uses its %s kernels", core);
     else if (!natural_core(natural))
-        tell(c, WARNING, 0, "blas", NULL, "OPENBLAS_CORETYPE=%s forces the %s kernels", forced,
-             core);
+        report_check(c, WARNING, 0, "blas", NULL, "OPENBLAS_CORETYPE=%s forces the %s kernels",
+                     forced, core);
     else if (strcmp(natural, core) != 0)
-        tell(c, WARNING, 0, "blas", "unset OPENBLAS_CORETYPE, unless this is a measurement",
-             "OPENBLAS_CORETYPE=%s forces the %s kernels; this processor would get %s", forced,
-             core, natural);
+        report_check(c, WARNING, 0, "blas", "unset OPENBLAS_CORETYPE, unless this is a measurement",
+                     "OPENBLAS_CORETYPE=%s forces the %s kernels; this processor would get %s",
+                     forced, core, natural);
     else
-        tell(c, GOOD, 0, "blas", NULL,
-             "OpenBLAS uses its %s kernels (OPENBLAS_CORETYPE=%s changes nothing)", core, forced);
+        report_check(c, GOOD, 0, "blas", NULL,
+                     "OpenBLAS uses its %s kernels (OPENBLAS_CORETYPE=%s changes nothing)", core,
+                     forced);
 }
 
 /* ---- the machine ----------------------------------------------------------------------------- */
@@ -136,9 +137,9 @@ static void check_cores(checkup *c)
 {
     const sherd_machine *m = &c->machine;
     if (m->cores_limited)
-        tell(c, WARNING, 0, "cores", "give --threads, or raise the container's limit",
-             "%u of %u usable: the control group allows no more", m->cores, m->cores_online);
-    else tell(c, GOOD, 0, "cores", NULL, "%u of %u usable", m->cores, m->cores_online);
+        report_check(c, WARNING, 0, "cores", "give --threads, or raise the container's limit",
+                     "%u of %u usable: limited by the control group", m->cores, m->cores_online);
+    else report_check(c, GOOD, 0, "cores", NULL, "%u of %u usable", m->cores, m->cores_online);
 }
 
 static void check_memory(checkup *c)
@@ -146,11 +147,11 @@ static void check_memory(checkup *c)
     char a[24], b[24], limit[24];
     const sherd_machine *m = &c->machine;
     bool low = m->memory_available < 512u * 1000 * 1000;
-    tell(c, low ? WARNING : GOOD, 0, "memory",
-         low ? "the main job (sherd demo) needs about 2 GB; give --memory to others" : NULL,
-         "%s of %s available%s%s", sherd__cli_bytes(m->memory_available, a),
-         sherd__cli_bytes(m->memory, b), m->memory_limit ? ", control group limit " : "",
-         m->memory_limit ? sherd__cli_bytes(m->memory_limit, limit) : "");
+    report_check(c, low ? WARNING : GOOD, 0, "memory",
+                 low ? "sherd demo needs about 2 GB; limit other runs with --memory" : NULL,
+                 "%s of %s available%s%s", sherd__cli_bytes(m->memory_available, a),
+                 sherd__cli_bytes(m->memory, b), m->memory_limit ? ", control group limit " : "",
+                 m->memory_limit ? sherd__cli_bytes(m->memory_limit, limit) : "");
 }
 
 static void check_files(checkup *c)
@@ -158,10 +159,11 @@ static void check_files(checkup *c)
     struct rlimit l;
     if (getrlimit(RLIMIT_NOFILE, &l) != 0) return;
     bool low = l.rlim_max != RLIM_INFINITY && l.rlim_max < 1024;
-    tell(c, low ? WARNING : GOOD, 0, "files",
-         low ? "raise the hard limit (ulimit -Hn) for clusters of more than 100 nodes" : NULL,
-         "%llu open files allowed, %llu at most", (unsigned long long)l.rlim_cur,
-         (unsigned long long)l.rlim_max);
+    report_check(c, low ? WARNING : GOOD, 0, "files",
+                 low ? "raise the hard limit (ulimit -Hn) for clusters of more than 100 nodes"
+                     : NULL,
+                 "%llu open files allowed, %llu at most", (unsigned long long)l.rlim_cur,
+                 (unsigned long long)l.rlim_max);
 }
 
 /* Binds, listens and connects; returns 0 or errno, with the failed step in *what. */
@@ -189,10 +191,10 @@ static void check_loopback(checkup *c)
     const char *what;
     int port, err = loopback(&what, &port);
     if (err)
-        tell(c, FAILED, SHERD_ENET, "loopback",
-             "bring the loopback interface up: ip link set lo up", "cannot %s on 127.0.0.1: %s",
-             what, strerror(err));
-    else tell(c, GOOD, 0, "loopback", NULL, "bound and reached 127.0.0.1:%d", port);
+        report_check(c, FAILED, SHERD_ENET, "loopback",
+                     "bring the loopback interface up: ip link set lo up",
+                     "cannot %s on 127.0.0.1: %s", what, strerror(err));
+    else report_check(c, GOOD, 0, "loopback", NULL, "bound and reached 127.0.0.1:%d", port);
 }
 
 static void check_space(checkup *c, const char *name, const char *dir, bool needed)
@@ -200,14 +202,14 @@ static void check_space(checkup *c, const char *name, const char *dir, bool need
     struct statvfs s;
     char a[24];
     if (statvfs(dir, &s) != 0 || access(dir, W_OK | X_OK) != 0) {
-        tell(c, needed ? FAILED : WARNING, SHERD_EOPEN, name, "name another folder",
-             "%s cannot be written: %s", dir, strerror(errno));
+        report_check(c, needed ? FAILED : WARNING, SHERD_EOPEN, name, "name another folder",
+                     "%s cannot be written: %s", dir, strerror(errno));
         return;
     }
     uint64_t room = (uint64_t)s.f_bavail * s.f_frsize;
     bool low = room < 100u * 1000 * 1000;
-    tell(c, low ? WARNING : GOOD, 0, name, low ? "make room" : NULL, "%s: %s free", dir,
-         sherd__cli_bytes(room, a));
+    report_check(c, low ? WARNING : GOOD, 0, name, low ? "free disk space" : NULL, "%s: %s free",
+                 dir, sherd__cli_bytes(room, a));
 }
 
 static void check_gpus(checkup *c)
@@ -221,7 +223,7 @@ static void check_gpus(checkup *c)
                                names[i], lib ? "found" : "not found");
         if (lib) dlclose(lib);
     }
-    tell(c, GOOD, 0, "gpu", NULL, "%s; nodes of this version compute on processors", found);
+    report_check(c, GOOD, 0, "gpu", NULL, "%s; nodes of this version compute on processors", found);
 }
 
 /* ---- configuration --------------------------------------------------------------------------- */
@@ -231,11 +233,12 @@ static void check_environment(checkup *c)
     int strange = 0;
     char why[240];
     for (char **e = environ; *e; e++) {
-        if (!sherd__env_strange(*e, why)) continue;
+        if (!sherd__env_unread(*e, why)) continue;
         strange++;
-        tell(c, WARNING, 0, "environment", "unset it", "%s", why);
+        report_check(c, WARNING, 0, "environment", "unset it", "%s", why);
     }
-    if (strange == 0) tell(c, GOOD, 0, "environment", NULL, "every SHERD_ variable sets an option");
+    if (strange == 0)
+        report_check(c, GOOD, 0, "environment", NULL, "every SHERD_ variable sets an option");
 }
 
 static int run_doctor(sherd__cli *cli, sherd_diag *d)
@@ -271,23 +274,22 @@ static int run_doctor(sherd__cli *cli, sherd_diag *d)
 
 static const sherd__example examples[] = {
     { "sherd doctor", "checks this machine" },
-    { "sherd doctor --json", "the same for a program" },
-    { "sherd doctor -q && sherd demo",
-      "shows only what is not good; runs the main job where nothing failed" },
+    { "sherd doctor --json", "the same as JSON" },
+    { "sherd doctor -q && sherd demo", "prints only problems; runs the demo if no check failed" },
     { 0 },
 };
 
 /* clang-format off */
 static const sherd__option options[] = {
     { .name = "blas-core", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
-      .help = "print the BLAS core and nothing else" },
+      .help = "print only the name of the BLAS core" },
     { 0 },
 };
 /* clang-format on */
 
 const sherd__verb sherd__verb_doctor = {
     .name = "doctor",
-    .summary = "is this machine fit: BLAS, cores, memory, ports, space, versions",
+    .summary = "check this machine: BLAS, cores, memory, ports, disk space, versions",
     .examples = examples,
     .options = options,
     .run = run_doctor,

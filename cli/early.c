@@ -83,8 +83,8 @@ bool sherd__early_alone(void)
 void sherd__early_warn(void)
 {
     if (sherd__early_alone())
-        fputs("sherd: warning: no thread can be started beside this one, as OpenBLAS would have "
-              "to: products use one thread\n  try: raise the limit (ulimit -u, ulimit -v, the "
-              "control group's pids)\n",
+        fputs("sherd: warning: cannot start another thread, which OpenBLAS needs: products use one "
+              "thread\n"
+              "  try: raise the limit (ulimit -u, ulimit -v, the control group's pids)\n",
               stderr);
 }

@@ -53,7 +53,7 @@ static bool ours(const char *variable)
            strncmp(variable, data, sizeof data - 1) != 0;
 }
 
-bool sherd__env_strange(const char *variable, char why[240])
+bool sherd__env_unread(const char *variable, char why[240])
 {
     const char *known[NAMES_MAX + 1] = { NULL };
     char name[NAME_SIZE];
@@ -63,7 +63,8 @@ bool sherd__env_strange(const char *variable, char why[240])
     snprintf(name, sizeof name, "%.*s", (int)(n.name_len < 60 ? n.name_len : 60), variable);
     const char *near = n.on_argv ? NULL : sherd__suggest(name, known);
     snprintf(why, 240, "%s %s%s%s", name,
-             n.on_argv ? "is not read: that option belongs on the command line" : "sets no option",
+             n.on_argv ? "is ignored: its option can only be given on the command line"
+                       : "sets no option",
              near ? "; did you mean " : "", near ? near : "");
     return true;
 }
@@ -72,5 +73,5 @@ void sherd__env_warn(const sherd__cli *cli, char *const *env)
 {
     char why[240];
     for (; *env; env++)
-        if (sherd__env_strange(*env, why)) sherd__cli_warn(cli, "%s", why);
+        if (sherd__env_unread(*env, why)) sherd__cli_warn(cli, "%s", why);
 }

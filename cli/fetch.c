@@ -71,7 +71,9 @@ static int read_mirrors(fetch *f, sherd_diag *d)
         end = strchr(p, ',');
         if (end) *end++ = '\0';
         if (f->mirrors_len == MIRRORS_MAX || strlen(p) > URL_MAX - 64 || !is_url(p))
-            return sherd__fail(d, SHERD_EINVAL, "https:// or http://, with commas between them",
+            return sherd__fail(d, SHERD_EINVAL,
+                               "URLs begin with https:// or http:// and are "
+                               "separated by commas",
                                "%s: expected up to %u addresses of folders, found '%.80s'",
                                sherd__opt_where(f->cli, "mirror"), MIRRORS_MAX, p);
         f->mirrors[f->mirrors_len++] = p;
@@ -122,7 +124,7 @@ static int look(const fetch *f, size_t i, bool *there, sherd_diag *d)
     sherd__map_close(&m);
     if (*there) return 0;
     return sherd__fail(d, SHERD_EFORMAT, "move it away, or fetch into another folder with -o",
-                       "%s: is there already, and is not the published file (SHA-256 differs)",
+                       "%s: exists and is not the published file (SHA-256 differs)",
                        sherd__path_tail(path));
 }
 
@@ -134,7 +136,7 @@ static void on_bytes(void *ctx, size_t len)
     sherd__progress_update(&f->progress, f->done + len, f->total, NULL, sherd__clock_s());
 }
 
-static void tell_file(fetch *f, size_t i, const char *url)
+static void add_file(fetch *f, size_t i, const char *url)
 {
     json_t *o = json_pack("{s:s, s:I, s:s}", "name", f->set->files[i].name, "bytes",
                           (json_int_t)f->set->files[i].size, "sha256", f->set->files[i].sha256);
@@ -159,7 +161,7 @@ static int download(fetch *f, size_t i, const char *mirror, char url[URL_MAX], u
     int err = sherd__fetch_run(&one, bytes, &len, d);
     if (err) return err;
     if (len < size)
-        err = sherd__fail(d, SHERD_ENET, NULL, "%s: truncated: %zu of %zu bytes came", url, len,
+        err = sherd__fail(d, SHERD_ENET, NULL, "%s: truncated: received %zu of %zu bytes", url, len,
                           size);
     else if (!is_right(f, i, *bytes, len))
         err = sherd__fail(d, SHERD_EFORMAT, NULL, "%s: is not the published file (SHA-256 differs)",
@@ -198,7 +200,7 @@ static int obtain(fetch *f, size_t i, char url[URL_MAX], uint8_t **bytes, sherd_
     return sherd__fail(d, all_wrong ? SHERD_EFORMAT : SHERD_ENET,
                        all_wrong ? "name another mirror with --mirror URL"
                                  : "try again later, or name another mirror with --mirror URL",
-                       "%s%s", f->mirrors_len > 1 ? "no mirror has it; the last: " : "",
+                       "%s%s", f->mirrors_len > 1 ? "no mirror has it; the last error: " : "",
                        why.message);
 }
 
@@ -219,7 +221,7 @@ static int fetch_file(fetch *f, size_t i, sherd_diag *d)
     err = sherd__file_commit(file, d);
     if (err) return err;
     f->done += f->set->files[i].size;
-    tell_file(f, i, url);
+    add_file(f, i, url);
     return 0;
 }
 
@@ -231,7 +233,7 @@ static int fetch_all(fetch *f, sherd_diag *d)
     for (size_t i = 0; i < SHERD__FETCH_FILES; i++) {
         int err = look(f, i, &there[i], d);
         if (err) return err;
-        if (there[i]) tell_file(f, i, NULL);
+        if (there[i]) add_file(f, i, NULL);
         else f->total += f->set->files[i].size;
     }
     int err = 0;
@@ -240,7 +242,7 @@ static int fetch_all(fetch *f, sherd_diag *d)
     return err;
 }
 
-static int tell(fetch *f, sherd_diag *d)
+static int report_result(fetch *f, sherd_diag *d)
 {
     char bytes[24];
     if (f->cli->json) {
@@ -251,11 +253,11 @@ static int tell(fetch *f, sherd_diag *d)
         return sherd__cli_json_end(f->cli, o, d);
     }
     if (f->done == 0)
-        sherd__cli_say(f->cli, "%s: all %u files are there, and are the published ones", f->folder,
+        sherd__cli_say(f->cli, "%s: all %u files exist and are the published ones", f->folder,
                        SHERD__FETCH_FILES);
     else
         sherd__cli_say(f->cli,
-                       "%s: %s; %s fetched, all SHA-256 sums are right\n"
+                       "%s: %s; %s fetched, all SHA-256 sums are correct\n"
                        "next: sherd train mnist-proper --data %s",
                        f->folder, f->set->what, sherd__cli_bytes(f->done, bytes), f->folder);
     return 0;
@@ -280,7 +282,7 @@ static int run_fetch(sherd__cli *cli, sherd_diag *d)
         err = fetch_all(&f, d);
         sherd__progress_fini(&f.progress);
     }
-    if (!err) err = tell(&f, d);
+    if (!err) err = report_result(&f, d);
     json_decref(f.files);
     sherd__free(f.mirrors_text);
     return err;
@@ -297,11 +299,12 @@ static const sherd__example examples[] = {
 static const sherd__option options[] = {
     { .name = "output", .letter = 'o', .type = SHERD__DIR, .arg = "FOLDER",
       .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "put the files there [a folder of the data set's name]" },
+      .help = "write the files to this folder [the data set's name]" },
     { .name = "mirror", .type = SHERD__TEXT, .arg = "URL",
-      .help = "fetch from this folder instead; several with commas between them, tried in turn" },
+      .help = "fetch from this folder instead; several URLs are separated by commas and tried in "
+              "turn" },
     { .name = "stall", .type = SHERD__TIME, .arg = "TIME", .preset = "30s",
-      .help = "leave a mirror that sends less than 1 kB/s for so long" },
+      .help = "give up a mirror that sends less than 1 kB/s for this time" },
     SHERD__OPT_TIMEOUT,
     SHERD__OPT_PROGRESS,
     { 0 },
@@ -313,12 +316,11 @@ const sherd__verb sherd__verb_fetch = {
     .usage = "mnist|fashion-mnist",
     .summary = "download a data set to train on",
     .details =
-        "Downloads the four files of MNIST or Fashion-MNIST by curl, which must be installed, from "
-        "the first of several mirrors that has them. A file appears under its name when its "
-        "SHA-256 is the published one; files that are there already and right are left alone, and "
-        "one that is there and wrong is never replaced. Mirrors are asked by https alone, and so "
-        "is whatever they redirect to; --mirror may also name one of http://, since the sums "
-        "decide.",
+        "Downloads the four files of MNIST or Fashion-MNIST with curl, which must be installed, "
+        "from the first of several mirrors that has them. A file gets its name only after its "
+        "SHA-256 matches the published one. Existing files are not downloaded again if they match, "
+        "and never replaced if they do not. The built-in mirrors and their redirections use https "
+        "only; --mirror also accepts http://, since the checksum decides.",
     .examples = examples,
     .options = options,
     .args_min = 1,

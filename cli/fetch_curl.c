@@ -90,8 +90,8 @@ static int begin(child *c, const sherd__fetch *f, sherd_diag *d)
     close(ends[1]);
     if (e == 0) return 0;
     c->pid = -1;
-    return sherd__fail(d, SHERD_EOPEN, "install curl, or fetch the files by other means",
-                       "curl, which fetches files, cannot be started: %s",
+    return sherd__fail(d, SHERD_EOPEN, "install curl, or download the files by other means",
+                       "cannot start curl, which downloads the files: %s",
                        e == ENOENT ? "it is not installed" : strerror(e));
 }
 
@@ -129,10 +129,10 @@ static int await(const child *c, const sherd__fetch *f, double stall, sherd_diag
         if (sherd__cli_interrupted())
             return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
         if (f->until > 0 && now >= f->until)
-            return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
-                               "%s: the time is over", f->url);
+            return sherd__fail(d, SHERD_ETIMEOUT, "allow more time with --timeout",
+                               "%s: --timeout expired", f->url);
         if (now >= stall)
-            return sherd__fail(d, SHERD_ESILENT, NULL, "%s: less than %g bytes came in %g s",
+            return sherd__fail(d, SHERD_ESILENT, NULL, "%s: received less than %g bytes in %g s",
                                f->url, SLOWEST * f->stall_s, f->stall_s);
         double left = f->until > 0 && f->until < stall ? f->until - now : stall - now;
         struct pollfd p[2] = { { .fd = c->out, .events = POLLIN },
@@ -182,17 +182,18 @@ static int failed(const child *c, const sherd__fetch *f, sherd_diag *d)
     text[strcspn(text, "\r\n")] = '\0';
     for (char *p = text; *p != '\0'; p++)
         if (*p < ' ' || *p > '~') *p = '?';
-    const char *says = strncmp(text, "curl: ", 6) == 0 ? text + 6 : text;
-    if (*says == '(' && strchr(says, ' ') != NULL) says = strchr(says, ' ') + 1;
+    const char *words = strncmp(text, "curl: ", 6) == 0 ? text + 6 : text;
+    if (*words == '(' && strchr(words, ' ') != NULL) words = strchr(words, ' ') + 1;
     if (WIFEXITED(c->status) && WEXITSTATUS(c->status) == 127)
-        return sherd__fail(d, SHERD_EOPEN, "install curl, or fetch the files by other means",
+        return sherd__fail(d, SHERD_EOPEN, "install curl, or download the files by other means",
                            "curl, which fetches files, cannot be started");
     if (WIFEXITED(c->status) && WEXITSTATUS(c->status) == 63) /* by the size in the headers */
         return sherd__fail(d, SHERD_EFORMAT, NULL,
                            "%s: longer than the %zu bytes of the published "
                            "file",
                            f->url, f->size_max);
-    return sherd__fail(d, SHERD_ENET, NULL, "%s: %s", f->url, *says != '\0' ? says : "curl failed");
+    return sherd__fail(d, SHERD_ENET, NULL, "%s: %s", f->url,
+                       *words != '\0' ? words : "curl failed");
 }
 
 int sherd__fetch_run(const sherd__fetch *f, uint8_t **bytes, size_t *len, sherd_diag *d)

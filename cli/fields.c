@@ -1,4 +1,4 @@
-/* Members are read where the loaded library's table says that they are. */
+/* Members are read at the offsets in the loaded library's table. */
 #include "cli/fields.h"
 
 #include <math.h>

@@ -115,16 +115,14 @@ void sherd__help_short(FILE *out)
             at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", (*v)->name,
                                    v[1] ? ", " : "");
     fputs("sherd splits matrix products into fragments, has them computed by machines that are\n"
-          "not trusted with the whole, and puts the results together.\n"
-          "\n"
-          "  sherd demo                                the main job on 7 local nodes\n"
+          "not trusted with the whole, and puts the results together.\n\n"
+          "  sherd demo                                a demonstration on 7 local nodes\n"
           "  sherd multiply A.npy B.npy -o C.npy -n 7  a product over 7 local nodes\n"
-          "  sherd help VERB                           examples and options of a verb\n"
-          "\n"
+          "  sherd help VERB                           examples and options of a verb\n\n"
           "Verbs: ",
           out);
     sherd__print_filled(out, names, 7, 7, 88);
-    fputs("`sherd help` says what each verb does.\n", out);
+    fputs("`sherd help` describes each verb.\n", out);
 }
 
 static void print_verbs(FILE *out, const sherd__verb *const *list, const char *title)
@@ -142,8 +140,10 @@ void sherd__help_verbs(FILE *out)
 {
     fputs("Usage: sherd VERB [options] [--] [arguments]\n\n", out);
     print_verbs(out, sherd__verbs, "");
-    fputs("\n`sherd help VERB` opens with three examples. Options can be abbreviated, and set by\n"
-          "SHERD_OPTION in the environment or `option = value` in ~/.config/sherd/config.\n",
+    fputs("\n"
+          "`sherd help VERB` begins with three examples. Options can be abbreviated. They can also "
+          "be\n"
+          "set by SHERD_OPTION in the environment or `option = value` in ~/.config/sherd/config.\n",
           out);
 }
 
@@ -151,7 +151,7 @@ void sherd__help_verb(FILE *out, const sherd__verb *v, const char *title)
 {
     for (const sherd__example *e = v->examples; e && e->command; e++) {
         fprintf(out, "  %s\n      ", e->command);
-        sherd__print_filled(out, e->says, 6, 6, WIDTH);
+        sherd__print_filled(out, e->help, 6, 6, WIDTH);
     }
     if (v->subs) {
         fprintf(out, "\nUsage: sherd %s VERB [options] [arguments]\n\n", title);
@@ -185,8 +185,7 @@ static int run_help(sherd__cli *cli, sherd_diag *d)
     if (!v) return sherd__verb_unknown(sherd__verbs, "", cli->args[0], d);
     snprintf(title, sizeof title, "%s", v->name);
     if (cli->args_len == 2) {
-        if (!v->subs)
-            return sherd__fail(d, SHERD_EINVAL, NULL, "%s has no verbs of its own", v->name);
+        if (!v->subs) return sherd__fail(d, SHERD_EINVAL, NULL, "%s has no sub-verbs", v->name);
         const sherd__verb *sub = sherd__verb_find(v->subs, cli->args[1]);
         if (!sub) return sherd__verb_unknown(v->subs, v->name, cli->args[1], d);
         snprintf(title, sizeof title, "%s %s", v->name, sub->name);
@@ -199,7 +198,7 @@ static int run_help(sherd__cli *cli, sherd_diag *d)
 static const sherd__example examples[] = {
     { "sherd help", "lists the verbs" },
     { "sherd help multiply", "examples and options of `multiply`" },
-    { "sherd help meta build", "the same of a verb within a verb" },
+    { "sherd help meta build", "the same for a sub-verb" },
     { 0 },
 };
 
@@ -214,7 +213,7 @@ static const sherd__option options[] = {
 const sherd__verb sherd__verb_help = {
     .name = "help",
     .usage = "[VERB [VERB]]",
-    .summary = "examples and options of a verb",
+    .summary = "print examples and options of a verb",
     .examples = examples,
     .options = options,
     .args_max = 2,

@@ -48,13 +48,13 @@ static int find_end(sherd__jsonl *l, off_t size, sherd_diag *d)
     return 0;
 }
 
-int sherd__jsonl_open(sherd__jsonl *l, const char *path, bool go_on, sherd_diag *d)
+int sherd__jsonl_open(sherd__jsonl *l, const char *path, bool append, sherd_diag *d)
 {
     struct stat st;
-    bool file = go_on && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    bool file = append && stat(path, &st) == 0 && S_ISREG(st.st_mode);
     int how = O_CREAT | O_APPEND | O_CLOEXEC;
     *l = (sherd__jsonl){ .fd = -1, .path = path };
-    l->fd = open(path, how | (file ? O_RDWR : O_WRONLY) | (go_on ? 0 : O_TRUNC), 0666);
+    l->fd = open(path, how | (file ? O_RDWR : O_WRONLY) | (append ? 0 : O_TRUNC), 0666);
     if (l->fd < 0) return cannot(l, SHERD_EOPEN, "write", d);
     int err = file && fstat(l->fd, &st) != 0 ? cannot(l, SHERD_EIO, "read", d) : 0;
     if (!err && file) err = find_end(l, st.st_size, d);

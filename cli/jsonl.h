@@ -18,10 +18,10 @@ typedef struct sherd__jsonl {
     uint64_t size;    /* up to the end of the last complete line */
 } sherd__jsonl;
 
-/** Opens the file and truncates it or, with go_on, continues after its last complete line and cuts
+/** Opens the file and truncates it or, with append, continues after its last complete line and cuts
  *  off an incomplete one. A path that is not a regular file is written as it is. SHERD_EOPEN,
  *  SHERD_EIO. */
-int sherd__jsonl_open(sherd__jsonl *l, const char *path, bool go_on, sherd_diag *d) SHERD_MUST;
+int sherd__jsonl_open(sherd__jsonl *l, const char *path, bool append, sherd_diag *d) SHERD_MUST;
 /** Writes o as one line by one call of write, with `digits` digits for reals, and releases o.
  *  SHERD_ENOMEM (also if o is NULL). SHERD_EIO: a partly written line is removed. */
 int sherd__jsonl_add(sherd__jsonl *l, json_t *o, int digits, sherd_diag *d) SHERD_MUST;

@@ -1,5 +1,5 @@
 /*
- * A thread that waits for the end of the time or for a signal. Code that knows of the timeout ends
+ * A thread that waits for the end of the time or for a signal. Code that checks the timeout ends
  * first. Half a second later, all code that polls for signals or waits for one is notified as if by
  * a signal. One second after that, the thread ends the process. It uses only system calls and
  * messages formatted before, since other threads may hold any lock, including stdio's, and it does
@@ -23,9 +23,9 @@
 #include "cli/report.h"
 #include "core/clock.h"
 
-#define SOFT_MS 500       /* after the timeout: code that knows of it ends first */
+#define SOFT_MS 500       /* after the timeout: code that checks it ends first */
 #define LATE_MS 1400      /* after the timeout: the process ends */
-#define HEARD_MS 1700     /* after a signal: the process ends */
+#define HANDLED_MS 1700   /* after a signal: the process ends */
 #define PUT_AWAY_MS 30000 /* after a signal that has been handled: the process ends */
 #define TELL_MS 100       /* time for a reader to accept the message */
 #define TICK_MS 100       /* period of the timer that replaces the thread */
@@ -39,14 +39,14 @@ typedef struct sentence {
 static sentence timeout, interrupt;
 static int words_fd;
 static int64_t end_ms; /* INT64_MAX: no timeout */
-static atomic_bool ending, heard, writes;
+static atomic_bool ending, handled, writes;
 
 static int least(int64_t ms)
 {
     return ms < 0 ? 0 : ms > 1000000 ? 1000000 : (int)ms;
 }
 
-__attribute__((noreturn)) static void tell(const sentence *s)
+__attribute__((noreturn)) static void exit_with(const sentence *s)
 {
     struct pollfd to = { .fd = words_fd, .events = POLLOUT };
     /* A pipe that polls as writable accepts 4096 bytes. */
@@ -61,16 +61,16 @@ static int look(int sig, int64_t *came)
 {
     int64_t now = sherd__clock_ms();
     if (*came == INT64_MAX && sig && sig != SIGALRM) *came = now;
-    if (*came != INT64_MAX && atomic_load(&writes)) atomic_store(&heard, true);
+    if (*came != INT64_MAX && atomic_load(&writes)) atomic_store(&handled, true);
     int64_t late = end_ms == INT64_MAX ? INT64_MAX : end_ms + LATE_MS, due = late;
-    int64_t more = atomic_load(&heard) ? PUT_AWAY_MS : HEARD_MS;
+    int64_t more = atomic_load(&handled) ? PUT_AWAY_MS : HANDLED_MS;
     if (*came != INT64_MAX && *came + more < due) due = *came + more;
-    if (now >= due) tell(due == late ? &timeout : &interrupt);
+    if (now >= due) exit_with(due == late ? &timeout : &interrupt);
     if (*came == INT64_MAX && late != INT64_MAX) {
         if (now >= end_ms + SOFT_MS) sherd__process_late();
         else due = end_ms + SOFT_MS;
     }
-    /* `heard` may be set at any time. */
+    /* `handled` may be set at any time. */
     int wait = due == INT64_MAX ? -1 : least(due - now);
     return *came != INT64_MAX && wait > 200 ? 200 : wait;
 }
@@ -141,8 +141,7 @@ void sherd__limit_start(const sherd__cli *cli)
     uint32_t ms = timeout_of(cli);
     end_ms = ms ? sherd__clock_ms() + ms : INT64_MAX;
     words_fd = cli->json ? STDOUT_FILENO : STDERR_FILENO;
-    choose(&timeout, cli, SHERD_ETIMEOUT, "the time of --timeout is over",
-           "give it more with --timeout");
+    choose(&timeout, cli, SHERD_ETIMEOUT, "--timeout expired", "allow more time with --timeout");
     choose(&interrupt, cli, SHERD_EINTERRUPTED, "interrupted", "");
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -157,9 +156,9 @@ void sherd__limit_start(const sherd__cli *cli)
     if (bad) watch_by_timer();
 }
 
-void sherd__limit_heard(void)
+void sherd__limit_handled(void)
 {
-    atomic_store(&heard, true);
+    atomic_store(&handled, true);
 }
 
 void sherd__limit_writes(bool is)

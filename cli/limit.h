@@ -17,7 +17,7 @@
 void sherd__limit_start(const sherd__cli *cli);
 /** Reports that the signal has been handled and that results so far are being saved. The process
  *  may take half a minute for that. */
-void sherd__limit_heard(void);
+void sherd__limit_handled(void);
 /** Until it is called with false, a signal counts as handled, because a file that is kept is being
  *  written, or because other processes must agree before this one ends. */
 void sherd__limit_writes(bool is);

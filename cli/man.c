@@ -106,7 +106,7 @@ static bool put_verb(void *ctx, const sherd__verb *v, const char *title)
         fputs(".TP\n", out);
         put_bold(out, e->command);
         fputc('\n', out);
-        put_text(out, e->says);
+        put_text(out, e->help);
         fputc('\n', out);
     }
     return false;
@@ -122,7 +122,7 @@ static void put_exit_status(FILE *out)
         SHERD_ERR_MAP(XX)
 #undef XX
     };
-    fputs(".SH EXIT STATUS\n.TP\n0\ndone\n", out);
+    fputs(".SH EXIT STATUS\n.TP\n0\nsuccess\n", out);
     for (int code = 1; code < 256; code++) {
         const char *name = sherd__exit_name(code);
         if (!name) continue;
@@ -146,66 +146,67 @@ static void put_exit_status(FILE *out)
 static const char *const intro =
     "sherd splits linear algebra into fragments, sends each fragment to a machine (a scheduler "
     "node) that is not trusted with the whole, checks the answers, and puts them together so that "
-    "they equal, bit for bit where the arithmetic is exact, what one machine would have computed.\n"
-    "\n"
+    "they equal, bit for bit where the arithmetic is exact, what one machine would have "
+    "computed.\n\n"
     "Nodes come from -n N (started on this machine for one command), from --nodes FILE, or from a "
     "local cluster that runs already (sherd cluster up). All connections are TLS 1.3 with pinned "
-    "keys.\n"
-    "\n"
-    "What permute hides and what it leaks is told in THREATS.md: it shuffles, it does not encrypt.";
+    "keys.\n\n"
+    "permute shuffles and does not encrypt. THREATS.md describes what each scheme hides and what "
+    "it leaks.";
 
 static const char *const precedence =
-    "An option on the command line is the strongest; then the environment (SHERD_ and the long "
-    "name in capitals, - as _: SHERD_EXPOSURE_MAX), --config FILE, the user's file, the system's "
-    "file. Of two options that exclude each other the one from the stronger place counts; at one "
-    "place they are an error. A flag that a weaker place sets is taken back by --no-NAME. Names "
-    "can be abbreviated. Options that name secrets (--seed, --key) are not read from the "
-    "environment, and those that belong to one run (--output, --meta, --record and others) are "
-    "read from the command line only.";
+    "The value of an option comes from the first of these places that sets it: the command line; "
+    "the environment (SHERD_ and the long name in capitals, with _ for -: SHERD_EXPOSURE_MAX); "
+    "--config FILE; the user's file; the system's file. Of two options that exclude each other, "
+    "the one from the earlier place is used; in one place they are an error. --no-NAME cancels a "
+    "flag that a later place sets. Names can be abbreviated. Options that name secrets (--seed, "
+    "--key) are not read from the environment. Options for one run (--output, --meta, --record and "
+    "others) are read from the command line only.";
 
 static const char *const environment[][2] = {
-    { "SHERD_*", "each long option, as said above; 1, yes, true or on set a flag" },
-    { "NO_COLOR", "if not empty: no colour" },
+    { "SHERD_*", "the option of that long name, as described above; 1, yes, true or on sets a "
+                 "flag" },
+    { "NO_COLOR", "if not empty, colour is disabled" },
     { "OPENBLAS_NUM_THREADS, OMP_NUM_THREADS",
-      "threads of the products in this process; each needs 129 MiB of address "
-      "space, which is said where limits (ulimit -v, ulimit -d) do not leave it" },
-    { "OPENBLAS_CORETYPE", "forces OpenBLAS's kernels, and products of shares onto them; "
-                           "sherd doctor says what that hides" },
+      "threads of the products in this process; each needs 129 MiB of address space, and a message "
+      "is printed if limits (ulimit -v, ulimit -d) do not leave as much" },
+    { "OPENBLAS_CORETYPE", "forces OpenBLAS's kernels, also for products of shares; sherd doctor "
+                           "names the kernels that are replaced" },
     { "XDG_CONFIG_HOME, HOME", "where the user's configuration file is" },
     { "XDG_RUNTIME_DIR", "where a local cluster keeps its state" },
-    { "XDG_STATE_HOME, HOME", "where it is counted which masks of sherd prepare were used" },
+    { "XDG_STATE_HOME, HOME", "where the used masks of sherd prepare are counted" },
     { "TMPDIR", "where temporary files go" },
 };
 
 static const char *const files[][2] = {
     { "~/.config/sherd/config", "the user's configuration: `option = value` lines, # comments "
                                 "($XDG_CONFIG_HOME/sherd/config where that is set)" },
-    { "/etc/sherd/config", "the system's; never a file that merely lies in the working directory" },
+    { "/etc/sherd/config", "the system's configuration; no file is read from the working "
+                           "directory" },
     { "*.npy", "matrices: version 1 or 2, C or Fortran order, <f4 <f8 <i2 <i4 <i8 |i1 |u1 <u2 <u4; "
                "one dimension counts as one row; written as <f8 in C order. No pickles" },
     { "*.masks",
-      "one-time masks, mode 0600: whoever has them can undo what they hid. Their counters are in "
-      "~/.local/state/sherd/masks ($XDG_STATE_HOME/sherd/masks where that is set)" },
+      "one-time masks, mode 0600: anyone who reads them can remove them from the data that they "
+      "hid. Their counters are in ~/.local/state/sherd/masks ($XDG_STATE_HOME/sherd/masks where "
+      "that is set)" },
     { "*.npz",
-      "metadata, mode 0600: whoever has it can undo the permutations. numpy.load opens it" },
+      "metadata, mode 0600: anyone who reads it can undo the permutations. numpy.load opens it" },
 };
 
 static const char *const node_files =
-    "Node files, allow-lists and lists of coordinators have one grammar, a peer a line; # starts a "
-    "comment. sherd node prints its own line, ready to paste.\n"
-    "\n"
-    "    HOST:PORT key=sha256:... name=... domain=... weight=... role=node|coordinator\n"
-    "\n"
+    "Node files, allow-lists and lists of coordinators have the same format: one peer per line; # "
+    "starts a comment. sherd node prints its own line of a node file.\n\n"
+    "    HOST:PORT key=sha256:... name=... domain=... weight=... role=node|coordinator\n\n"
     "key is the fingerprint that sherd keygen prints. A node without domain= belongs to the domain "
-    "of its host: nodes of one domain are counted as one adversary. weight, a number above 0 "
-    "and 1 unless given, has no effect: shares are equal, and a command whose node file says "
-    "otherwise warns of it. In an allow-list HOST:PORT may be *.";
+    "of its host: nodes of one domain are counted as one adversary. weight, a number above 0 [1], "
+    "has no effect, because all shares are equal; commands warn of other values. In an allow-list "
+    "HOST:PORT may be *.";
 
 static const char *const process =
-    "Ctrl-C, SIGTERM and SIGHUP end a run with exit 130 (a training with --checkpoint: 13), "
-    "without local nodes or temporary files left behind; a second one ends the process at once. "
-    "Core dumps are off, since the memory of a coordinator holds operands and seeds. An output "
-    "file appears whole or not at all, and an earlier one survives every failure.";
+    "Ctrl-C, SIGTERM and SIGHUP end a run with exit 130 (a training with --checkpoint: 13); no "
+    "local nodes or temporary files remain. A second signal ends the process at once. Core dumps "
+    "are disabled, since the memory of a coordinator contains operands and seeds. An output file "
+    "appears complete or not at all, and on failure an existing file is kept.";
 
 static void put_pairs(FILE *out, const char *const (*pairs)[2], size_t len)
 {
@@ -232,7 +233,7 @@ static bool put_first_example(void *ctx, const sherd__verb *v, const char *title
     fputs(".TP\n", out);
     put_bold(out, v->examples->command);
     fputc('\n', out);
-    put_text(out, v->examples->says);
+    put_text(out, v->examples->help);
     fputc('\n', out);
     return false;
 }
@@ -262,7 +263,7 @@ void sherd__help_man(FILE *out)
     fputs(".SH FILES\n", out);
     put_pairs(out, files, sizeof files / sizeof *files);
     put_section(out, "NODE FILES", node_files);
-    put_section(out, "SIGNALS AND FILES LEFT BEHIND", process);
+    put_section(out, "SIGNALS AND UNFINISHED FILES", process);
     fputs(".SH EXAMPLES\n", out);
     sherd__verbs_each(put_first_example, out);
 }

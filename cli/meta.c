@@ -55,9 +55,9 @@ static int run_show(sherd__cli *cli, sherd_diag *d)
     json_t *json = cli->json ? sherd__cli_json_new(cli) : NULL;
     int err = sherd_meta_load(&meta, cli->args[0], d);
     if (!err)
-        sherd__meta_tell_settings(meta, sherd_meta_expanded(meta), sherd_meta_seed(meta) != NULL,
-                                  json);
-    if (!err) err = sherd__meta_tell_operations(meta, NULL, json, d);
+        sherd__meta_print_settings(meta, sherd_meta_expanded(meta), sherd_meta_seed(meta) != NULL,
+                                   json);
+    if (!err) err = sherd__meta_print_operations(meta, NULL, json, d);
     if (!err && json) {
         json_object_set_new(json, "file", sherd__cli_json_text(cli->args[0]));
         err = sherd__cli_json_end(cli, json, d);
@@ -86,9 +86,9 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
         json_object_set_new(json, "regenerated", json_boolean(seed && expanded));
         return sherd__cli_json_end(cli, json, d);
     }
-    printf("%s: sound: %zu operations%s\n", cli->args[0], count,
-           !expanded ? ", seed as committed to"
-           : seed    ? ", every number as the seed gives it"
+    printf("%s: valid: %zu operations%s\n", cli->args[0], count,
+           !expanded ? ", the seed matches its commitment"
+           : seed    ? ", all numbers match the seed"
                      : ", permutations and their inverses (the seed is not known)");
     return SHERD_OK;
 }
@@ -112,15 +112,15 @@ static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool ver
         err = sherd_meta_verify(meta, d); /* reports a changed seed as such */
         if (!err)
             err = sherd__fail(d, SHERD_EFORMAT, "give the seed with --seed FILE",
-                              "%s: does not hold its seed, and permutations cannot be turned back "
-                              "into one",
+                              "%s: does not contain its seed, which cannot be derived from "
+                              "permutations",
                               cli->args[0]);
     }
     if (!err) err = sherd__meta_write(cli, meta, verified, opt, &size, d);
     sherd_meta_free(meta);
     return err ? err
-               : sherd__meta_tell_file(cli, size, sherd__clock_s() - began,
-                                       cli->json ? sherd__cli_json_new(cli) : NULL, d);
+               : sherd__meta_print_file(cli, size, sherd__clock_s() - began,
+                                        cli->json ? sherd__cli_json_new(cli) : NULL, d);
 }
 
 static int run_expand(sherd__cli *cli, sherd_diag *d)
@@ -153,7 +153,7 @@ static const char *const forms[] = { "seed", "expanded", NULL };
      .help = "expanded form: leave the seed out; the file cannot be compacted then"}
 #define OPT_FORCE                                                                                  \
     {.name = "force", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,                          \
-     .help = "replace metadata that has served operands, or a file that is not metadata"}
+     .help = "replace metadata that has been used, or a file that is not metadata"}
 #define OPT_KNOWN_SEED                                                                             \
     {.name = "seed", .type = SHERD__FILE, .arg = "FILE",                                           \
      .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,                                            \
@@ -172,7 +172,7 @@ static const sherd__option build_options[] = {
     SHERD__OPT_OUTPUT("META.npz"),
     OPT_FORCE,
     { .name = "form", .type = SHERD__CHOICE, .arg = "FORM", .preset = "seed", .choices = forms,
-      .help = "seed (32 bytes from which all is derived) or expanded (arrays for numpy)" },
+      .help = "seed (32 bytes from which everything is derived) or expanded (arrays for numpy)" },
     OPT_DEFLATE,
     OPT_WITHOUT_SEED,
     SHERD__OPT_SEED,
@@ -206,7 +206,7 @@ static const sherd__example build_examples[] = {
 };
 static const sherd__example show_examples[] = {
     { "sherd meta show meta.npz", "operations, and how many exposures each node has" },
-    { "sherd meta show meta.npz --json", "the same for programs" },
+    { "sherd meta show meta.npz --json", "the same as JSON" },
     { "python3 -c 'import numpy; print(numpy.load(\"meta.npz\").files)'", "what numpy sees" },
     { 0 },
 };
@@ -214,7 +214,7 @@ static const sherd__example verify_examples[] = {
     { "sherd meta verify meta.npz",
       "checks every number; on exit 3 the message names operation and row" },
     { "sherd meta verify shared.npz --seed seed.bin", "the same for a file without its seed" },
-    { "sherd meta verify meta.npz && echo sound", "in a script" },
+    { "sherd meta verify meta.npz && echo valid", "in a script" },
     { 0 },
 };
 static const sherd__example expand_examples[] = {
@@ -236,12 +236,12 @@ static const sherd__verb build = {
     .name = "build",
     .usage = "[NAME=KIND:SHAPE ...] -o META.npz",
     .summary = "make exposures and permutations for the operations of a job",
-    .details = "Operations are those of --network, then those named: NAME=dot:NxKxM for an n x k "
-               "by k x m product, NAME=sigmoid:NxM (minus, square, multiply, relu, tanh, exp) for "
-               "an element-wise one. The seed form derives everything from 32 fresh bytes; the "
-               "expanded form holds NAME.exposures, NAME.enshuffles and NAME.unshuffles as arrays. "
-               "Everyone who has the file can undo the permutations: it is written with mode "
-               "0600.",
+    .details = "Operations are those of --network, then those of the arguments: NAME=dot:NxKxM for "
+               "an n x k by k x m product, NAME=sigmoid:NxM (minus, square, multiply, relu, tanh, "
+               "exp) for an element-wise one. The seed form derives everything from 32 fresh "
+               "bytes; the expanded form holds NAME.exposures, NAME.enshuffles and NAME.unshuffles "
+               "as arrays. Anyone who reads the file can undo the permutations, so it is written "
+               "with mode 0600.",
     .examples = build_examples,
     .options = build_options,
     .args_min = 0,

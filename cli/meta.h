@@ -1,6 +1,6 @@
 /*
  * Parts of `sherd meta` (its verbs are in cli/meta.c): making a file (cli/meta_build.c) and
- * describing one (cli/meta_tell.c).
+ * describing one (cli/meta_print.c).
  */
 #ifndef CLI_META_H
 #define CLI_META_H
@@ -24,14 +24,14 @@ int sherd__meta_count_exposures(sherd_meta *meta, size_t i, uint64_t **counts, s
 
 /** Writes a line or an object for each operation. seconds: the time that each took to make, or
  *  NULL. */
-int sherd__meta_tell_operations(sherd_meta *meta, const double *seconds, json_t *json,
-                                sherd_diag *d);
-void sherd__meta_tell_settings(const sherd_meta *meta, bool expanded, bool seed, json_t *json);
+int sherd__meta_print_operations(sherd_meta *meta, const double *seconds, json_t *json,
+                                 sherd_diag *d);
+void sherd__meta_print_settings(const sherd_meta *meta, bool expanded, bool seed, json_t *json);
 
 /** Describes the file that a verb has written. seconds: the time of writing it (and of making
  *  streamed parts). Also ends `json`, on failure too. */
-int sherd__meta_tell_file(sherd__cli *cli, uint64_t size, double seconds, json_t *json,
-                          sherd_diag *d);
+int sherd__meta_print_file(sherd__cli *cli, uint64_t size, double seconds, json_t *json,
+                           sherd_diag *d);
 const char *sherd__meta_time(double s, char out[24]);
 
 #endif

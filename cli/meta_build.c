@@ -29,7 +29,7 @@ static int read_widths(const char *text, uint64_t widths[WIDTHS_MAX], size_t *le
         if (end == p || *p < '0' || *p > '9' || errno || n == 0 || n > UINT32_MAX ||
             (*end && *end != ',') || *len == WIDTHS_MAX)
             return sherd__fail(d, SHERD_EINVAL, "--network 784,128,10 has 784 inputs, 10 outputs",
-                               "--network: expected widths with commas between, found \"%.60s\"",
+                               "--network: expected widths separated by commas, found \"%.60s\"",
                                text);
         widths[(*len)++] = n;
         if (!*end) return SHERD_OK;
@@ -62,8 +62,8 @@ static int read_operation(const char *text, sherd_meta_operation *op, sherd_diag
     if (meant) {
         char near[80];
         snprintf(near, sizeof near, "did you mean '%s'? %s", meant, hint);
-        return sherd__fail(d, SHERD_EINVAL, near, "\"%.80s\": '%s' is no kind of operation", text,
-                           kind);
+        return sherd__fail(d, SHERD_EINVAL, near, "\"%.80s\": '%s' is not a kind of operation",
+                           text, kind);
     }
     if (!op->kind || got != (dot ? 5 : 4) || strlen(name) >= sizeof op->name || strchr(text, '-') ||
         (!dot && text[strlen(text) - 1] == 'x'))
@@ -85,7 +85,7 @@ static int add_operations(sherd__cli *cli, sherd_meta *meta, sherd_diag *d)
                            "no operations: expected --network or NAME=KIND:SHAPE");
     if (!network != !sherd__opt_given(cli, "samples"))
         return sherd__fail(d, SHERD_EINVAL, "give both or neither",
-                           "--network and --samples belong together");
+                           "--network and --samples are used together");
     int err = network ? read_widths(network, widths, &len, d) : SHERD_OK;
     if (network && !err)
         err = sherd_meta_add_network(meta, widths, len, (uint64_t)sherd__opt_int(cli, "samples"),
@@ -161,7 +161,8 @@ int sherd__meta_build(sherd__cli *cli, sherd_diag *d)
     int err = sherd__paths_differ(cli, 0, d);
     if (!err && opt.without_seed && !opt.expanded)
         err = sherd__fail(d, SHERD_EINVAL, "add --form expanded, or leave --without-seed out",
-                          "--without-seed leaves nothing of the seed form");
+                          "--without-seed needs the expanded form: the seed form contains nothing "
+                          "else");
     if (!err && !sherd__opt_flag(cli, "force")) err = sherd__paths_replace_meta(path, d);
     if (!err) err = new_from_options(cli, &meta, d);
     made = sherd__clock_s() - began;
@@ -174,13 +175,13 @@ int sherd__meta_build(sherd__cli *cli, sherd_diag *d)
         err = sherd__meta_write(cli, meta, false, &opt, &size, d);
         took = sherd__clock_s() - began;
     }
-    if (!err) err = sherd__meta_tell_operations(meta, seconds, json, d);
+    if (!err) err = sherd__meta_print_operations(meta, seconds, json, d);
     if (!err)
-        sherd__meta_tell_settings(meta, opt.expanded, !(opt.expanded && opt.without_seed), json);
+        sherd__meta_print_settings(meta, opt.expanded, !(opt.expanded && opt.without_seed), json);
     if (!err && !json) printf("metadata made in %s\n", sherd__meta_time(made, text));
     if (!err && json) json_object_set_new(json, "seconds_made", json_real(made));
     if (!err) {
-        err = sherd__meta_tell_file(cli, size, took, json, d);
+        err = sherd__meta_print_file(cli, size, took, json, d);
         json = NULL;
     }
     json_decref(json);

@@ -8,8 +8,8 @@
 #include "cli/plan.h"
 #include "cli/work.h"
 
-static int tell_choices(const sherd__product_run *w, const sherd_choices *choices, uint32_t nodes,
-                        sherd_diag *d)
+static int print_choices(const sherd__product_run *w, const sherd_choices *choices, uint32_t nodes,
+                         sherd_diag *d)
 {
     if (!w->cli->json) {
         sherd__plan_print(choices, true);
@@ -25,20 +25,20 @@ static int tell_choices(const sherd__product_run *w, const sherd_choices *choice
 static int dry_run(sherd__product_run *w, sherd_diag *d)
 {
     char file[PATH_MAX] = "";
-    bool here = true;
+    bool loopback = true;
     sherd_choices *choices = NULL;
     sherd_forecast_options with = { .size = sizeof with,
                                     .hooks = { .interrupted = sherd__cli_stops } };
     w->dry = true;
     int err = sherd__product_run_seed(w, d);
-    if (!err) err = sherd__nodes_count(&with.nodes, &here, w->cli, d);
+    if (!err) err = sherd__nodes_count(&with.nodes, &loopback, w->cli, d);
     if (!err) err = sherd__nodes_file(file, sizeof file, &with.same_host_domains, w->cli, d);
     if (file[0] != '\0') with.nodes_file = file;
-    with.remote = !here;
+    with.remote = !loopback;
     with.node_memory = sherd__opt_size(w->cli, "node-memory");
     if (!err) err = sherd_choices_new(&choices, w->in[0].view, w->in[1].view, &w->opt, d);
     if (!err) err = sherd_choices_forecast(choices, &with, d);
-    if (!err) err = tell_choices(w, choices, with.nodes, d);
+    if (!err) err = print_choices(w, choices, with.nodes, d);
     sherd_choices_free(choices);
     return err;
 }
@@ -51,7 +51,7 @@ static int run_multiply(sherd__cli *cli, sherd_diag *d)
         err = dry_run(&w, d);
     } else if (!err) {
         err = sherd__product_run_run(&w, d);
-        err = sherd__product_run_tell(&w, err, d);
+        err = sherd__product_run_report(&w, err, d);
     }
     sherd__product_run_fini(&w);
     return err;
@@ -61,9 +61,9 @@ static const sherd__example examples[] = {
     { "sherd multiply A.npy B.npy -o C.npy -n 7",
       "A times B over seven nodes on this machine, columns permuted, in floats" },
     { "sherd multiply A.npy B.npy -o C.npy -n 7 --mode exact --check",
-      "in fixed point, and compared bit for bit with the product computed here" },
+      "in fixed point, and compared bit for bit with the product computed locally" },
     { "sherd multiply A.npy B.npy --nodes nodes.txt --key me.key --dry-run",
-      "what each choice would cost over the nodes of a file; nothing is sent" },
+      "what each choice would cost over the nodes that a file lists; nothing is sent" },
     { 0 },
 };
 
@@ -89,17 +89,17 @@ static const sherd__option options[] = {
 const sherd__verb sherd__verb_multiply = {
     .name = "multiply",
     .usage = "A.npy B.npy -o C.npy",
-    .summary = "a product over nodes, by any scheme",
+    .summary = "multiply two matrices over nodes, under any scheme",
     .details =
         "Computes C = A B over nodes that are not trusted with A and B as a whole, checks every "
-        "answer, and writes C as <f8. A one-dimensional A is a row, a one-dimensional B a column.\n"
-        "\n"
+        "answer, and writes C as <f8. A one-dimensional A is a row, a one-dimensional B a "
+        "column.\n\n"
         "--mode float computes in float64 as BLAS does. --mode exact (or --bits B) computes in "
         "fixed point, so that the result has the same bits on any nodes: floats are rounded to B "
-        "bits; integers are used unchanged, and refused if --bits is given and too small for "
-        "them. With --check the product is also computed here: exact results must agree in every "
-        "bit, float results within gamma_k |A||B| in every entry. Otherwise the exit code is 9, "
-        "and nothing is written.\n\n"
+        "bits; integers are used unchanged, and refused if --bits is given and too small for them. "
+        "With --check the product is also computed locally: exact results must agree in every bit, "
+        "float results within gamma_k |A||B| in every entry. Otherwise the exit code is 9, and "
+        "nothing is written.\n\n"
         "permute assigns A's columns to the nodes and shuffles; it does not encrypt. plain hides "
         "nothing. blind hides A from all nodes together, with masks that sherd prepare made for "
         "this B; the nodes see B. Each product uses as many rows of masks as A has.",

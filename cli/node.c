@@ -92,8 +92,8 @@ static void say_privacy(const sherd__cli *cli, sherd_node *node)
                        p.epsilon, most, p.delta, (unsigned long long)p.uploads);
     else
         sherd__cli_say(cli,
-                       "privacy spent so far: no bound, rounds without noise were among the "
-                       "%llu uploads",
+                       "privacy spent so far: no bound, since some of the %llu uploads had no "
+                       "noise",
                        (unsigned long long)p.uploads);
 }
 
@@ -157,7 +157,7 @@ static void reload(const sherd__cli *cli, sherd_node *node)
     const char *file = sherd__opt_text(cli, "allow");
     if (!file) return; /* the parent's list */
     if (sherd_node_allow(node, NULL, &d))
-        sherd__cli_warn(cli, "the allow-list stays as it was: %s", d.message);
+        sherd__cli_warn(cli, "the allow-list is unchanged: %s", d.message);
     else sherd__cli_say(cli, "read %s again", file);
 }
 
@@ -211,9 +211,9 @@ static const sherd__example examples[] = {
     { "sherd node --listen 0.0.0.0:7001 --key node.key --allow allow.txt --memory 8G >>nodes.txt",
       "serves the network; its line is appended to a node file" },
     { "sherd node --listen :7001 --key node.key --allow allow.txt --data mine.npz --peers all.txt",
-      "brings examples to a training and keeps them; rounds cost at most --epsilon 8" },
+      "trains on examples that never leave the node; rounds cost at most --epsilon 8" },
     { "sherd node --listen :7001 --key node.key --allow allow.txt --record seen",
-      "also writes down everything that this node gets to see" },
+      "also records everything that this node sees" },
     { 0 },
 };
 
@@ -223,10 +223,11 @@ const sherd__verb sherd__verb_node = {
     .summary = "run a scheduler node",
     .details =
         "Stores blocks that coordinators send and computes on them. Prints its line of a node file "
-        "once it listens: paste it where the coordinator runs. Only keys of the allow-list are let "
-        "in, always over TLS 1.3. What does not fit into --memory is refused. SIGTERM and SIGINT "
-        "end it in good order, SIGHUP reads the allow-list again, SIGUSR1 tells its counters (-v, "
-        "--json). It keeps nothing: everything is gone with the process.",
+        "when it listens: append it to the coordinator's node file. Only keys in the allow-list "
+        "can connect, always over TLS 1.3. Work that does not fit into --memory is refused. "
+        "SIGTERM and SIGINT end the node after it has notified its coordinators, SIGHUP reads the "
+        "allow-list again, and SIGUSR1 prints its counters (with -v or --json). All blocks are "
+        "lost when the process ends.",
     .examples = examples,
     .options = sherd__node_options_table,
     .args_min = 0,

@@ -14,7 +14,7 @@ static int need_files(const sherd_node_options *o, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL,
                            "a file with a line `* key=sha256:... role=coordinator` for each "
                            "coordinator; sherd keygen --show prints a key's fingerprint",
-                           "--allow FILE is missing: no coordinator is let in by default");
+                           "--allow FILE is missing: no coordinator is accepted by default");
     return 0;
 }
 
@@ -26,7 +26,7 @@ static int read_data(sherd__cli *cli, sherd_node_data *x, sherd_node_options *o,
                                         "min-rows",       "max-rows",  "max-rounds",
                                         "max-rounds-day", NULL };
     const char *path = sherd__opt_text(cli, "data");
-    const char *idle = path ? NULL : sherd__opts_idle(cli, ours);
+    const char *idle = path ? NULL : sherd__opts_ineffective(cli, ours);
     if (idle)
         return sherd__fail(d, SHERD_EINVAL, "add --data FILE, or leave it out",
                            "--%s has no effect without --data", idle);
@@ -81,71 +81,73 @@ static const char *const choices_selftest[] = { "full", "quick", NULL };
 /* clang-format off */
 const sherd__option sherd__node_options_table[] = {
     { .name = "listen", .type = SHERD__TEXT, .arg = "ADDR:PORT", .preset = "127.0.0.1:0",
-      .help = "where to listen; port 0 lets the system choose" },
+      .help = "address and port to listen on; with port 0 the system chooses one" },
     { .name = "key", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_NO_ENV,
       .help = "this node's private key (sherd keygen)" },
     { .name = "allow", .type = SHERD__FILE, .arg = "FILE",
-      .help = "coordinators that are let in, one line each; read again on SIGHUP" },
-    { .name = "name", .type = SHERD__TEXT, .arg = "NAME", .help = "what to call this node" },
+      .help = "file that lists the coordinators that may connect, one per line; read again on "
+              "SIGHUP" },
+    { .name = "name", .type = SHERD__TEXT, .arg = "NAME", .help = "name of this node" },
     { .name = "domain", .type = SHERD__TEXT, .arg = "NAME",
-      .help = "the domain (host, tenant, operator) that it belongs to" },
+      .help = "domain (host, tenant, operator) of this node" },
     { .name = "memory", .type = SHERD__SIZE, .arg = "SIZE",
       .help = "budget for blocks and results of all coordinators [half of this machine's]" },
     { .name = "data", .type = SHERD__FILE, .arg = "FILE",
-      .help = "examples of this node's own: a .npy or .csv (targets are the last columns), a "
-              ".npz with members x and y, or a folder of IDX files; only masked sums over them "
-              "leave it (train --aggregate secure)" },
+      .help = "the node's own examples: a .npy or .csv (targets are the last columns), a .npz with "
+              "members x and y, or a folder of IDX files; only masked sums over them leave the "
+              "node (train --aggregate secure)" },
     { .name = "label", .type = SHERD__TEXT, .arg = "NAME",
-      .help = "the column of a .csv that is the target, by its name in the first line" },
+      .help = "the target column of a .csv, by its name in the first line" },
     { .name = "peers", .type = SHERD__FILE, .arg = "FILE",
-      .help = "nodes that may be members with it, one line each as in a node file" },
+      .help = "file that lists the nodes that may be in a sum with this one, one per line as in a "
+              "node file" },
     { .name = "any-peers", .type = SHERD__FLAG, .excludes = "peers",
-      .help = "--data: aggregate with whatever nodes the coordinator names" },
+      .help = "--data: accept any other nodes that the coordinator names" },
     { .name = "any-roster", .type = SHERD__FLAG,
-      .help = "--data: give a sum over the same examples and weights to other members, too: their "
-              "difference tells what single nodes have, but for noise" },
+      .help = "--data: allow another sum over the same examples and weights with other nodes; the "
+              "difference of both reveals the data of single nodes, except for noise" },
     { .name = "epsilon", .type = SHERD__REAL, .arg = "E", .min = 1e-6, .max = 1e6, .word = "none",
       .preset = "8",
-      .help = "--data: what all rounds together may cost an example's privacy; none allows rounds "
-              "without noise" },
+      .help = "--data: limit of the privacy cost of an example over all rounds; none also allows "
+              "rounds without noise" },
     { .name = "delta", .type = SHERD__REAL, .arg = "D", .min = 1e-300, .max = 0.1,
-      .preset = "1e-6", .help = "--data: the probability that goes with --epsilon" },
+      .preset = "1e-6", .help = "--data: the probability at which --epsilon holds" },
     { .name = "ledger", .type = SHERD__FILE, .arg = "FILE",
-      .help = "--data: where uploads and their costs are kept [beside the data, FILE.ledger]" },
+      .help = "--data: file that records uploads and their costs [beside the data, FILE.ledger]" },
     { .name = "require-ledger", .type = SHERD__FLAG,
-      .help = "--data: end where the ledger does not exist, instead of making one in which "
-              "nothing is charged" },
+      .help = "--data: fail if the ledger does not exist, instead of creating an empty one" },
     { .name = "min-nodes", .type = SHERD__INT, .arg = "N", .min = 3, .max = 1024, .preset = "3",
-      .help = "--data: take part in sums of at least so many nodes" },
+      .help = "--data: fewest nodes in a sum" },
     { .name = "min-colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 1022,
-      .preset = "1", .help = "--data: ... that withstand at least so many colluding ones" },
+      .preset = "1", .help = "--data: fewest colluding nodes that a sum must withstand" },
     { .name = "min-rows", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4294967295.0,
       .preset = "32",
-      .help = "--data: ... of at least so many places of each node a round, empty ones too" },
+      .help = "--data: fewest places for examples of each node in a round, empty ones included" },
     { .name = "max-rows", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e15,
-      .preset = "1048576", .help = "--data: ... of at most so many places of each node a round" },
+      .preset = "1048576", .help = "--data: most places for examples of each node in a round" },
     { .name = "max-rounds", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e15,
       .preset = "10000",
-      .help = "--data: most rounds of one training, or for one coordinator a day" },
+      .help = "--data: most rounds of one training, or of one coordinator in a day" },
     { .name = "max-rounds-day", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e15,
       .preset = "20000", .help = "--data: most rounds in one day (UTC), of all trainings" },
     SHERD__OPT_THREADS,
     { .name = "backend", .type = SHERD__CHOICE, .arg = "NAME", .preset = "auto",
-      .flags = SHERD__OPT_BACKENDS, .help = "what computes" },
+      .flags = SHERD__OPT_BACKENDS, .help = "backend that computes" },
     { .name = "connections", .type = SHERD__INT, .arg = "N", .preset = "64", .min = 1, .max = 10000,
       .help = "most connections of coordinators and members at a time" },
     { .name = "record", .type = SHERD__DIR, .arg = "DIR", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "write all that the node sees and says into the new folder DIR" },
+      .help = "write all bytes that the node receives and sends into the new folder DIR" },
     { .name = "selftest", .type = SHERD__CHOICE, .arg = "HOW", .preset = "full",
-      .choices = choices_selftest, .help = "full, or quick: correctness and a guess of the speed" },
+      .choices = choices_selftest, .help = "self-test at the start: full, or quick (correctness, "
+                                           "and an estimate of the speed)" },
     { .name = "parent-pipe", .type = SHERD__INT, .arg = "FD", .min = 3, .max = 1048576,
       .excludes = "key", .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
-      .help = "key and allow-list come over this descriptor; the node ends when it does" },
+      .help = "read key and allow-list from this descriptor; the node ends when it is closed" },
     { .name = "cores", .type = SHERD__TEXT, .arg = "LIST",
       .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
       .help = "run on these cores, as 0,2,3, as long as they are not shared" },
     { .name = "stay", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
-      .help = "outlive the parent's pipe once something was written to it" },
+      .help = "keep running when the parent's pipe is closed, if the parent has written to it" },
     { 0 },
 };
 /* clang-format on */

@@ -38,14 +38,14 @@ static int read_options(sherd_cluster_options *o, char file[PATH_MAX], const she
     return 0;
 }
 
-static int check(sherd__cli *cli, const sherd_product_options *work, uint32_t *nodes, bool *here,
-                 sherd_diag *d)
+static int check(sherd__cli *cli, const sherd_product_options *work, uint32_t *nodes,
+                 bool *loopback, sherd_diag *d)
 {
     sherd_cluster_options o;
     char file[PATH_MAX];
     int err = read_options(&o, file, cli, d);
     o.work = work;
-    return err ? err : sherd_cluster_check(nodes, here, &o, d);
+    return err ? err : sherd_cluster_check(nodes, loopback, &o, d);
 }
 
 int sherd__nodes_file(char *file, size_t size, bool *same_host, sherd__cli *cli, sherd_diag *d)
@@ -59,9 +59,9 @@ int sherd__nodes_file(char *file, size_t size, bool *same_host, sherd__cli *cli,
     return 0;
 }
 
-int sherd__nodes_count(uint32_t *out, bool *here, sherd__cli *cli, sherd_diag *d)
+int sherd__nodes_count(uint32_t *out, bool *loopback, sherd__cli *cli, sherd_diag *d)
 {
-    return check(cli, NULL, out, here, d);
+    return check(cli, NULL, out, loopback, d);
 }
 
 int sherd__nodes_suit(sherd__cli *cli, const sherd_product_options *opt, sherd_diag *d)
@@ -89,10 +89,10 @@ static void log_line(void *ctx, sherd_log_level level, const char *text)
 /* Starting many nodes takes a while, and nodes beyond the number of cores share them. */
 static void say_start(const sherd__cli *cli, uint32_t nodes)
 {
-    sherd_machine here = { .size = sizeof here };
-    if (sherd_machine_get(&here, NULL) == 0 && nodes > here.cores)
+    sherd_machine machine = { .size = sizeof machine };
+    if (sherd_machine_get(&machine, NULL) == 0 && nodes > machine.cores)
         sherd__cli_say(cli, "starting %u nodes, which share the %u core%s of this machine", nodes,
-                       here.cores, here.cores == 1 ? "" : "s");
+                       machine.cores, machine.cores == 1 ? "" : "s");
 }
 
 int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, const sherd_product_options *work,
@@ -107,7 +107,7 @@ int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, const sherd_product_
     if (o.nodes_file && !o.key_file)
         return sherd__fail(d, SHERD_EINVAL,
                            "`sherd keygen me.key` makes one; the nodes must allow it",
-                           "%s needs --key FILE too: nodes serve only keys that they allow",
+                           "%s also needs --key FILE: nodes serve only keys that they allow",
                            sherd__opt_where(cli, "nodes"));
     o.work = work;
     if (!work) o.nodes_min = 1;

@@ -15,7 +15,7 @@
  */
 int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, const sherd_product_options *work,
                       sherd_diag *d) SHERD_MUST;
-/** Prints a line of the cluster's log, as much as `cli` wants to see. */
+/** Prints a line of the cluster's log, if the verbosity of `cli` includes its level. */
 void sherd__nodes_log(const sherd__cli *cli, sherd_log_level level, const char *text);
 /** Checks the nodes before any is started or connected to: whether there are as many as the scheme
  *  of opt needs (SHERD_EFEWNODES), and whether each line of the node file gives a domain
@@ -25,8 +25,8 @@ int sherd__nodes_suit(sherd__cli *cli, const sherd_product_options *opt, sherd_d
  *  same_host: whether its domains may be on one host. Errors as above. */
 int sherd__nodes_file(char *file, size_t size, bool *same_host, sherd__cli *cli,
                       sherd_diag *d) SHERD_MUST;
-/** Counts the nodes that would be used without opening anything (--dry-run). *here (may be NULL):
- *  whether all of them are on loopback. Errors as above. */
-int sherd__nodes_count(uint32_t *out, bool *here, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
+/** Counts the nodes that would be used without opening anything (--dry-run). *loopback (may be
+ *  NULL): whether all of them are on loopback. Errors as above. */
+int sherd__nodes_count(uint32_t *out, bool *loopback, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
 
 #endif

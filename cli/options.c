@@ -52,7 +52,7 @@ static int set(sherd__opts *o, size_t i, sherd__source source, const char *where
     if (v->source == source && o->table[i]->type != SHERD__COUNT)
         return sherd__fail(d, code, "leave one of them out",
                            source == SHERD__FROM_ARGV ? "%s is given twice"
-                                                      : "%s: is there a second time",
+                                                      : "%s: is set a second time",
                            where);
     sherd__value parsed;
     int err = sherd__value_parse(&parsed, o->table[i], text, where, code, d);
@@ -303,8 +303,8 @@ static int exclude(sherd__opts *o, size_t i, sherd_diag *d)
     if (j < 0 || o->values[j].source == SHERD__FROM_NOWHERE) return 0;
     sherd__value *a = &o->values[i], *b = &o->values[j];
     if (a->source == b->source)
-        return sherd__fail(d, SHERD_EINVAL, "leave one of them out",
-                           "%s and %s cannot stand together", a->where, b->where);
+        return sherd__fail(d, SHERD_EINVAL, "leave one of them out", "%s and %s cannot be combined",
+                           a->where, b->where);
     *(a->source < b->source ? a : b) = (sherd__value){ 0 };
     return 0;
 }

@@ -60,7 +60,7 @@ bool sherd__paths_same(const char *a, const char *b)
 int sherd__paths_file(const char *what, const char *path, sherd_diag *d)
 {
     if (strcmp(path, "-") != 0) return 0;
-    return sherd__fail(d, SHERD_EINVAL, "name a file; ./- is one of that name",
+    return sherd__fail(d, SHERD_EINVAL, "name a file; ./- is a file called -",
                        "%s -: this is written to a file, not to standard output", what);
 }
 
@@ -134,9 +134,8 @@ int sherd__paths_replace_meta(const char *path, sherd_diag *d)
     for (size_t i = 0; !err && i < sherd_meta_count(meta); i++)
         used = used || sherd_meta_at(meta, i)->used;
     sherd_meta_free(meta);
-    if (err)
-        return sherd__fail(d, SHERD_EINVAL, hint, "%s is there and is no sound metadata", path);
+    if (err) return sherd__fail(d, SHERD_EINVAL, hint, "%s exists and is not valid metadata", path);
     if (!used) return 0;
     return sherd__fail(d, SHERD_EINVAL, hint,
-                       "%s has served operands, and the record of that would be lost", path);
+                       "%s has been used for operands, and the record of this would be lost", path);
 }

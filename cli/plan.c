@@ -1,8 +1,8 @@
 /*
  * `sherd plan A.npy B.npy -n 7` or `sherd plan 4096x4096x4096 --remote 7 --link 125M`: for each
  * scheme the exact bytes that would be transferred and the predicted time, compared with the same
- * product computed here. Nodes of -n and --nodes report their speed, and their links are measured;
- * with --remote nothing is started or connected to.
+ * product computed locally. Nodes of -n and --nodes report their speed, and their links are
+ * measured; with --remote nothing is started or connected to.
  */
 #include "cli/plan.h"
 
@@ -173,7 +173,7 @@ static int find_nodes(planning *p, sherd_diag *d)
         return 0;
     }
     if (sherd__opt_given(cli, "node-gflops"))
-        return sherd__fail(d, SHERD_EINVAL, "leave it out: nodes report how fast they are",
+        return sherd__fail(d, SHERD_EINVAL, "leave it out: nodes report their speed",
                            "--node-gflops has no effect without --remote");
     int err = sherd__nodes_open(&p->cluster, p->cli, NULL, d);
     if (err) return err;
@@ -249,11 +249,11 @@ static void print_table(const planning *p)
     sherd__plan_print(p->choices, false);
     if (timed) print_verdict(&f, name);
     else
-        printf("the result is too large for times to be predicted: plan some of its rows, and "
-               "scale up\n");
+        printf("the result is too large to predict times: plan a part of its rows, and scale the "
+               "times\n");
 }
 
-static int tell_json(const planning *p, sherd_diag *d)
+static int print_json(const planning *p, sherd_diag *d)
 {
     json_t *obj = sherd__cli_json_new(p->cli), *rates = NULL;
     for (size_t i = 0; i < sherd_choices_count(p->choices); i++) {
@@ -283,7 +283,7 @@ static int run_plan(sherd__cli *cli, sherd_diag *d)
     if (!err) err = find_nodes(&p, d);
     if (!err) err = sherd_choices_forecast(p.choices, &p.with, d);
     if (!err) err = sherd_cluster_end(p.cluster, d);
-    if (!err && cli->json) err = tell_json(&p, d);
+    if (!err && cli->json) err = print_json(&p, d);
     else if (!err) print_table(&p);
     sherd_cluster_close(p.cluster);
     sherd_choices_free(p.choices);
@@ -294,7 +294,7 @@ static int run_plan(sherd__cli *cli, sherd_diag *d)
 static const sherd__example examples[] = {
     { "sherd plan A.npy B.npy -n 7", "the cost of each scheme on seven nodes of this machine" },
     { "sherd plan 4096x4096x4096 --nodes nodes.txt --key me.key --colluding 2",
-      "shapes alone, over the nodes of a file, whose links are measured" },
+      "from shapes alone, over the nodes that a file lists; their links are measured" },
     { "sherd plan 60000x784x128 --remote 7 --link 12M --node-gflops 80",
       "for nodes that do not exist yet; nothing is started or connected to" },
     { 0 },
@@ -314,17 +314,17 @@ static const sherd__option options[] = {
       .flags = SHERD__OPT_ONLY_ARGV, .excludes = "local",
       .help = "plan for N nodes on other machines, without connecting to any" },
     { .name = "link", .type = SHERD__SIZE, .arg = "RATE", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "bytes a second of all links together "
-              "[measured; --remote: the network interface's]" },
+      .help = "bytes per second of all links together [measured; --remote: of the network "
+              "interface]" },
     { .name = "node-gflops", .type = SHERD__REAL, .arg = "G", .min = 0.001, .max = 1e9,
       .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "--remote: billions of operations a second of each node [one core of this machine]" },
+      .help = "--remote: speed of each node in GFLOP/s [of one core of this machine]" },
     { .name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",
-      .help = "share: number of domains that learn nothing together" },
+      .help = "share: number of colluding domains that learn nothing" },
     { .name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",
-      .help = "share: nodes that may be slow, dead or lying without any repeated work" },
+      .help = "share: number of nodes that may be slow, dead or wrong without repeated work" },
     { .name = "masks", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "blind, too, with these masks; none of them is used" },
+      .help = "also plan blind, with these masks; none of them is used up" },
     SHERD__OPTS_ARITHMETIC,
     SHERD__OPT_MEMORY,
     SHERD__OPT_THREADS,
@@ -340,14 +340,13 @@ const sherd__verb sherd__verb_plan = {
         "For each scheme: bytes to and from the nodes, exactly as they will be counted (of shapes "
         "alone: as f64 without zeros); floating-point operations of all nodes; how much of A and B "
         "the most exposed domain is given; the most memory that a node uses; tasks; how many "
-        "answers of how many decode (share); how A is sent (permute, plain); the predicted time, "
-        "also as a multiple of the time of the same product by BLAS here; and what bounds it. A "
-        "choice that is not possible has its reason instead.\n"
-        "\n"
+        "answers of how many are needed (share); how A is sent (permute, plain); the predicted "
+        "time, also as a multiple of the time of the same product by BLAS on this machine; and "
+        "what bounds it. For a choice that is not possible the reason is printed.\n\n"
         "Times are predicted from speeds that are measured now: of the nodes' links by two "
         "products of constants of up to 8 MB a node (none of the operands is sent), of hiding and "
-        "decoding by processing a few panels, and of products here. Nodes report the speed of "
-        "their own products.",
+        "decoding by processing a few panels, and of products on this machine. Nodes report the "
+        "speed of their own products.",
     .examples = examples,
     .options = options,
     .args_min = 1,

@@ -53,7 +53,9 @@ int sherd__plot_check(const char *path, sherd_diag *d)
     names n;
     sherd__file *f = NULL;
     if (!kind_of(path))
-        return sherd__fail(d, SHERD_EINVAL, "name it .svg or .png", "%s: expected a picture's name",
+        return sherd__fail(d, SHERD_EINVAL, "use the extension .svg or .png",
+                           "%s: expected the name of an "
+                           ".svg or .png file",
                            sherd__path_tail(path));
     int err = make_names(&n, path, d);
     if (!err) err = sherd__file_begin(&f, path, SHERD__FILE_PUBLIC, d);
@@ -108,7 +110,7 @@ static int write_data(const sherd__plot *p, const char *path, sherd_diag *d)
     say(&t, "\n\n# the data: x, y, class\n");
     for (size_t i = 0; i < p->points_len && !t.err; i++)
         say(&t, "%.17g %.17g %u\n", p->points[2 * i], p->points[2 * i + 1], p->labels[i]);
-    say(&t, "\n\n# what the network decides: x, y, class\n");
+    say(&t, "\n\n# decision regions of the network: x, y, class\n");
     for (size_t k = 0; k < p->side * p->side && !t.err; k++) {
         double by = (double)p->side, x = ((double)(k % p->side) + 0.5) / by;
         double y = ((double)(k / p->side) + 0.5) / by;
@@ -176,9 +178,9 @@ static void plane(text *t, const sherd__plot *p)
     int points = p->epochs_len > 0, regions = points + 1;
     say(t, "set xrange [%.17g:%.17g]; set yrange [%.17g:%.17g]\n", p->low[0], p->high[0], p->low[1],
         p->high[1]);
-    say(t, "unset key; set xlabel 'x'; set ylabel 'y'; set size ratio -1; set title 'the data'\n");
+    say(t, "unset key; set xlabel 'x'; set ylabel 'y'; set size ratio -1; set title 'data'\n");
     say(t, "plot data index %d using 1:2:($3+1) with points pt 7 ps 0.4 lc variable\n", points);
-    say(t, "set title 'what the network decides'\nset style fill transparent solid 0.3 noborder\n");
+    say(t, "set title 'decision regions'\nset style fill transparent solid 0.3 noborder\n");
     say(t,
         "plot data index %d using 1:2:(%.17g):(%.17g):($3+1) with boxxyerror lc variable, "
         "data index %d using 1:2:($3+1) with points pt 7 ps 0.4 lc variable\n",

@@ -80,7 +80,7 @@ static int save(const predict *p, sherd_diag *d)
 }
 
 /* err: an error after the outputs were written. */
-static int tell(const predict *p, int err, sherd_diag *d)
+static int report_result(const predict *p, int err, sherd_diag *d)
 {
     const sherd_predict_report *r = &p->report;
     const sherd__cli *cli = p->cli;
@@ -91,7 +91,7 @@ static int tell(const predict *p, int err, sherd_diag *d)
         sherd__cli_say(cli, "%zu rows in %s, %s", (size_t)r->rows,
                        sherd__cli_seconds(r->seconds, s), r->sees);
         if (r->checked)
-            sherd__cli_say(cli, "equal: yes, bit for bit (%zu outputs, computed here too)",
+            sherd__cli_say(cli, "equal: yes, bit for bit (%zu outputs, computed locally, too)",
                            (size_t)(r->rows * r->outputs));
         if (!isnan(r->accuracy))
             sherd__cli_say(cli, "accuracy %.5f on the labels in the data", r->accuracy);
@@ -118,7 +118,7 @@ static int run(predict *p, sherd_diag *d)
                               sherd_model_outputs(p->model), &p->o, &p->report, d);
     sherd__progress_fini(&p->progress);
     if (!err) err = save(p, d);
-    return err ? err : tell(p, sherd_cluster_end(p->cluster, d), d);
+    return err ? err : report_result(p, sherd_cluster_end(p->cluster, d), d);
 }
 
 static int run_predict(sherd__cli *cli, sherd_diag *d)
@@ -134,11 +134,11 @@ static int run_predict(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    { "sherd predict model.npz images.npy -o out.npy", "outputs for each row, computed here" },
+    { "sherd predict model.npz images.npy -o out.npy", "outputs for each row, computed locally" },
     { "sherd predict model.npz ~/mnist -o out.npy --labels",
-      "classes of MNIST's test images, and how many are right" },
+      "classes of MNIST's test images, and their accuracy" },
     { "sherd predict model.npz images.npy -o out.npy -n 3 --scheme share --check",
-      "over nodes that learn neither images nor weights; compared with the result here" },
+      "over nodes that learn neither images nor weights; compared with the local result" },
     { 0 },
 };
 
@@ -163,7 +163,7 @@ static const sherd__option options[] = {
 const sherd__verb sherd__verb_predict = {
     .name = "predict",
     .usage = "MODEL.npz DATA -o OUT.npy",
-    .summary = "computes the outputs of a trained network, here or over nodes",
+    .summary = "compute the outputs of a trained network, locally or over nodes",
     .details =
         "MODEL.npz is a file that sherd train wrote. DATA is a .npy with an example in each row, a "
         ".npz with a member x, a .csv, an IDX file, or a folder of IDX files, of which the test "

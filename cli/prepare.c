@@ -25,7 +25,7 @@ static int unchanged(void *file, sherd_diag *d)
     return sherd_npy_check(file, d);
 }
 
-static int tell_json(sherd__cli *cli, const char *path, const sherd_masks_info *i, sherd_diag *d)
+static int print_json(sherd__cli *cli, const char *path, const sherd_masks_info *i, sherd_diag *d)
 {
     json_t *obj = sherd__cli_json_new(cli);
     size_t count;
@@ -40,7 +40,7 @@ static int show(sherd__cli *cli, sherd_diag *d)
     sherd_masks_info i = { .size = sizeof i };
     int err = sherd_masks_look(cli->args[0], NULL, &i, d);
     if (err) return err;
-    if (cli->json) return tell_json(cli, cli->args[0], &i, d);
+    if (cli->json) return print_json(cli, cli->args[0], &i, d);
     printf("%" PRIu64 " of %" PRIu64 " rows are left; for a B of %" PRIu64 " x %" PRIu64
            ", %" PRIu32 " bits of A and %" PRIu32 " of B, %" PRIu32 " prime%s\n",
            i.left, i.rows, i.k, i.m, i.bits_a, i.bits_b, i.primes, i.primes == 1 ? "" : "s");
@@ -90,24 +90,24 @@ static int run_prepare(sherd__cli *cli, sherd_diag *d)
     if (!err) err = sherd__paths_output(cli, d);
     if (!err) err = make(cli, path, &i, d);
     if (err) return err;
-    if (cli->json) return tell_json(cli, path, &i, d);
+    if (cli->json) return print_json(cli, path, &i, d);
     char took[24];
     sherd__cli_say(cli,
                    "wrote %s: masks for %" PRIu64 " rows of A times %s, %" PRIu32 " and %" PRIu32
                    " bits, %s, in %s",
                    path, i.rows, cli->args[0], i.bits_a, i.bits_b, sherd__cli_bytes(i.bytes, bytes),
                    sherd__cli_seconds(sherd__clock_s() - began, took));
-    sherd__cli_say(cli, "everyone who reads it, now or later, can remove the masks: keep it "
-                        "private, and delete it when it is used up");
+    sherd__cli_say(cli, "anyone who reads it, now or later, can remove the masks: keep it private, "
+                        "and delete it when it is used up");
     return 0;
 }
 
 static const sherd__example examples[] = {
     { "sherd prepare B.npy --rows 10000 -o B.masks",
-      "masks for products A B.npy, 10000 rows of A in all" },
+      "masks for products A B.npy, for 10000 rows of A in total" },
     { "sherd multiply A.npy B.npy --scheme blind --masks B.masks -o C.npy -n 1",
-      "uses as many of them as A has rows" },
-    { "sherd prepare --show B.masks", "how many are left, and for which B" },
+      "uses up one row of masks for each row of A" },
+    { "sherd prepare --show B.masks", "how many rows are left, and for which B" },
     { 0 },
 };
 
@@ -115,13 +115,13 @@ static const sherd__example examples[] = {
 static const sherd__option options[] = {
     { .name = "output", .letter = 'o', .type = SHERD__FILE, .arg = "FILE",
       .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "write the masks to this file (0600); an earlier one survives every failure" },
+      .help = "write the masks to this file (0600); on failure an existing file is kept" },
     { .name = "rows", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4294967295.0,
-      .flags = SHERD__OPT_ONLY_ARGV, .help = "for how many rows of A in all" },
+      .flags = SHERD__OPT_ONLY_ARGV, .help = "number of rows of A, in all products together" },
     { .name = "bits", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26, .preset = "17",
       .help = "width of A's entries in fixed point, and of B's" },
     { .name = "bits-b", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,
-      .help = "another width for B's [as --bits; of integers, what they need]" },
+      .help = "width of B's entries [as --bits; for integers, what they need]" },
     { .name = "show", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
       .help = "describe a file of masks: for which B, and how many rows are left" },
     SHERD__OPT_MEMORY,
@@ -134,19 +134,20 @@ static const sherd__option options[] = {
 const sherd__verb sherd__verb_prepare = {
     .name = "prepare",
     .usage = "B.npy --rows N -o FILE",
-    .summary = "one-time masks for --scheme blind",
+    .summary = "make one-time masks for --scheme blind",
     .details =
         "Makes a file of secret random rows R and of their products R B, for `sherd multiply "
         "--scheme blind`: nodes are sent A + R and all of B, and R B is subtracted from their "
-        "answers here. One node is enough, and all nodes may collude; they see B. Preparing costs "
-        "as much as the product does, on this machine.\n\nMasks are for this B and for the given "
-        "widths only. A product uses as many rows as A has, whether it succeeds or not, and no row "
-        "is used twice: rows are marked as used in the file before anything is sent, and counted "
-        "in $XDG_STATE_HOME/sherd/masks (or ~/.local/state/sherd/masks) as well, so that an older "
-        "copy of the file, or one that was moved to another machine or account, is refused (exit "
-        "10).\n\nEveryone who reads FILE can remove the masks of all data that was or will be sent "
-        "with it. It is written with mode 0600, and refused if others can read it. Delete it when "
-        "it is used up, and keep it out of backups.",
+        "answers on this machine. One node is enough, and all nodes may collude; they see B. "
+        "Preparing costs as much as the product does, on this machine.\n\n"
+        "Masks are for this B and for the given widths only. A product uses as many rows as A has, "
+        "whether it succeeds or not, and no row is used twice: rows are marked as used in the file "
+        "before anything is sent, and counted in $XDG_STATE_HOME/sherd/masks (or "
+        "~/.local/state/sherd/masks) as well, so that an older copy of the file, or one that was "
+        "moved to another machine or account, is refused (exit 10).\n\n"
+        "Anyone who reads FILE can remove the masks of all data that was or will be sent with it. "
+        "It is written with mode 0600, and refused if others can read it. Delete it when it is "
+        "used up, and keep it out of backups.",
     .examples = examples,
     .options = options,
     .args_min = 1,

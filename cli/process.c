@@ -84,9 +84,9 @@ static void fill_standard_descriptors(void)
 static void on_abort(int sig)
 {
     static const char text[] =
-        "sherd: a library ended the command: a system call failed that it cannot do without; each "
-        "output is complete, or as it was\n"
-        "  try: look at limits on memory and descriptors, and at what denies system calls\n";
+        "sherd: a library aborted the command because a system call failed; each output file is "
+        "complete or unchanged\n"
+        "  try: check the limits on memory and descriptors, and filters of system calls\n";
     (void)sig;
     if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return;
 }

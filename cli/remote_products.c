@@ -1,7 +1,7 @@
 /*
  * Options for the products of a network. Options of `multiply` that apply to one product only
- * (masks, metadata, row shuffles) have no meaning here. The library refuses schemes and
- * combinations that a network cannot use; here are those that have no effect.
+ * (masks, metadata, row shuffles) have no effect on networks. The library refuses schemes and
+ * combinations that a network cannot use; this file refuses those that have no effect.
  */
 #include "cli/remote_products.h"
 
@@ -37,7 +37,7 @@ static int judge_nodes(sherd__cli *cli, sherd_diag *d)
                                             "key",
                                             "same-host-domains",
                                             NULL };
-    const char *idle = sherd__opts_idle(cli, of_nodes);
+    const char *idle = sherd__opts_ineffective(cli, of_nodes);
     return !idle ? 0
                  : sherd__fail(d, SHERD_EINVAL, "-n 3 starts three nodes; or leave it out",
                                "--%s has no effect without nodes", idle);
@@ -50,11 +50,12 @@ static int judge_scheme(const sherd_scheme_info *s, sherd__cli *cli, sherd_diag 
     static const char *const of_share[] = { "colluding", "spare", NULL };
     bool secure = has(cli, "aggregate") && sherd__opt_choice(cli, "aggregate") == 1;
     const char *idle = NULL;
-    if (!(s->takes & SHERD_TAKES_SHUFFLES)) idle = sherd__opts_idle(cli, of_permute);
+    if (!(s->takes & SHERD_TAKES_SHUFFLES)) idle = sherd__opts_ineffective(cli, of_permute);
     if (idle)
         return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme permute",
                            "--%s has no effect under --scheme %s", idle, s->name);
-    if (!(s->takes & SHERD_TAKES_COLLUDING) && !secure) idle = sherd__opts_idle(cli, of_share);
+    if (!(s->takes & SHERD_TAKES_COLLUDING) && !secure)
+        idle = sherd__opts_ineffective(cli, of_share);
     if (idle)
         return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme share",
                            "--%s has no effect under --scheme %s%s", idle, s->name,
@@ -66,12 +67,12 @@ static int judge_scheme(const sherd_scheme_info *s, sherd__cli *cli, sherd_diag 
 static int judge_hidden(const sherd__remote_products *o, const sherd_scheme_info *s,
                         sherd__cli *cli, sherd_diag *d)
 {
-    if (!(s->takes & SHERD_TAKES_ENCODING) && sherd__opt_idle(cli, "encoding"))
+    if (!(s->takes & SHERD_TAKES_ENCODING) && sherd__opt_ineffective(cli, "encoding"))
         return sherd__fail(d, SHERD_EINVAL,
                            "leave it out: a coded operand has no zeros to leave out",
                            "--encoding has no effect under --scheme %s", s->name);
     if (!o->nodes) return 0;
-    if (s->exact_only && sherd__opt_choice(cli, "mode") == 0 && sherd__opt_idle(cli, "mode"))
+    if (s->exact_only && sherd__opt_choice(cli, "mode") == 0 && sherd__opt_ineffective(cli, "mode"))
         return sherd__fail(d, SHERD_EINVAL, "leave it out: private schemes compute in fixed point",
                            "--mode float cannot be hidden: --scheme %s is exact", s->name);
     if (sherd_scheme_private(s->scheme))

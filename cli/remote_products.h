@@ -21,32 +21,32 @@ typedef struct sherd__remote_products {
      .flags = SHERD__OPT_SCHEMES | SHERD__OPT_NETWORK,                                             \
      .help = "how operands are hidden from nodes"},                                                \
         {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",  \
-         .help = "share: how many domains together shall learn nothing"},                          \
+         .help = "share: number of colluding domains that learn nothing"},                         \
         {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",    \
-         .help = "share: how many nodes may be slow, dead or lying without work done again"},      \
+         .help = "share: number of nodes that may be slow, dead or wrong without repeated work"},  \
         {.name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0,           \
          .word = "all", .word_value = 0, .preset = "all",                                          \
          .help = "permute: columns that share one permutation, 1 to all"},                         \
         SHERD__OPT_EXPOSURE, SHERD__OPT_EXPOSURE_MAX,                                              \
         {.name = "encoding", .type = SHERD__CHOICE, .arg = "HOW", .preset = "auto",                \
          .choices = sherd__choices_encoding,                                                       \
-         .help = "permute, plain: how operands travel: dense, csr (without zeros) or as is "       \
-                 "quicker"}
+         .help = "permute, plain: send operands dense, in csr (without zeros), or as is "          \
+                 "faster (auto)"}
 #define SHERD__OPT_MODE                                                                            \
     {.name = "mode", .type = SHERD__CHOICE, .arg = "HOW", .preset = "float",                       \
      .choices = sherd__choices_mode,                                                               \
      .help = "float (as BLAS computes it) or exact (fixed point, the same bits everywhere)"}
 #define SHERD__OPT_BITS                                                                            \
     {.name = "bits", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,                          \
-     .help = "width of the fixed point; means --mode exact [17]"}
+     .help = "width of fixed-point numbers in bits; implies --mode exact [17]"}
 #define SHERD__OPT_ELEMENTWISE                                                                     \
     {.name = "elementwise", .type = SHERD__CHOICE, .arg = "WHERE", .preset = "here",               \
      .choices = sherd__choices_elementwise,                                                        \
-     .help = "sigmoid, tanh, ReLU: computed here, or over the nodes (plain, permute)"}
+     .help = "sigmoid, tanh, ReLU: computed on this machine, or over the nodes (plain, permute)"}
 #define SHERD__OPT_ROUNDING                                                                        \
     {.name = "rounding", .type = SHERD__CHOICE, .arg = "HOW", .preset = "nearest",                 \
      .choices = sherd__choices_rounding,                                                           \
-     .help = "fixed point: nearest, or stochastic (up or down by chance, right in the mean)"}
+     .help = "fixed point: nearest, or stochastic (up or down at random, correct on average)"}
 /* clang-format on */
 extern const char *const sherd__choices_elementwise[]; /* here nodes */
 extern const char *const sherd__choices_rounding[];    /* nearest stochastic */

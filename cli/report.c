@@ -185,23 +185,23 @@ static const char *remedy(int err, const sherd_diag *d)
         int err;
         const char *hint;
     } known[] = {
-        { SHERD_ENOMEM, "free memory, or let it use less with --memory" },
-        { SHERD_EINTERNAL, "this is a mistake in sherd: report it with the command that led here" },
-        { SHERD_ETIMEOUT, "give it more time with --timeout" },
+        { SHERD_ENOMEM, "free memory, or limit its use with --memory" },
+        { SHERD_EINTERNAL, "this is a bug in sherd: report it with the command that caused it" },
+        { SHERD_ETIMEOUT, "allow more time with --timeout" },
         { SHERD_EFEWNODES, "start more nodes, or give them more memory" },
-        { SHERD_EFRAME, "look whether both ends run the same version: sherd version" },
+        { SHERD_EFRAME, "check that both ends run the same version: sherd version" },
         { SHERD_EAUTH, "compare keys and allow-lists: sherd keygen --show" },
-        { SHERD_EREFUSED, "look at the node's own messages" },
+        { SHERD_EREFUSED, "read the node's messages" },
         { SHERD_EVERSION, "install one version of sherd at both ends" },
-        { SHERD_ESILENT, "look whether the node is overloaded or stopped" },
-        { SHERD_ECLOSED, "look at the node's own messages: it may have ended" },
-        { SHERD_ECONNECT, "look whether the node runs and its address is right" },
-        { SHERD_EADDRINUSE, "choose another port; 0 takes a free one" },
-        { SHERD_ENET, "look at the network between the two: sherd doctor" },
+        { SHERD_ESILENT, "check whether the node is overloaded or stopped" },
+        { SHERD_ECLOSED, "read the node's messages: it may have ended" },
+        { SHERD_ECONNECT, "check that the node runs and that its address is right" },
+        { SHERD_EADDRINUSE, "choose another port; 0 selects a free one" },
+        { SHERD_ENET, "check the network between the two: sherd doctor" },
         { SHERD_EDEVICE, "sherd doctor tests the devices of this machine" },
         { SHERD_EOPEN, "check the path and its permissions" },
         { SHERD_EIO, "check the disk: space, quota, health" },
-        { SHERD_EFORMAT, "make the file again, or take it from a copy" },
+        { SHERD_EFORMAT, "create the file again, or restore a copy" },
     };
     if (*d->hint != '\0') return d->hint;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -241,19 +241,19 @@ int sherd__cli_json_fail(sherd__cli *cli, json_t *obj, int err, const sherd_diag
 {
     if (obj && json_object_set_new(obj, "ok", json_false()) == 0 &&
         json_object_set_new(obj, "error", error_object(err, d)) == 0)
-        cli->told = print_object(obj) == 0;
+        cli->reported = print_object(obj) == 0;
     json_decref(obj);
     return err;
 }
 
 /* Prints the error object of a failed run with --json; false if it could not be printed. */
-static bool tell_json(const sherd__cli *cli, int err, const sherd_diag *d)
+static bool print_json(const sherd__cli *cli, int err, const sherd_diag *d)
 {
     json_t *obj = new_object(cli, false);
-    bool told = obj && json_object_set_new(obj, "error", error_object(err, d)) == 0 &&
-                print_object(obj) == 0;
+    bool reported = obj && json_object_set_new(obj, "error", error_object(err, d)) == 0 &&
+                    print_object(obj) == 0;
     json_decref(obj);
-    return told;
+    return reported;
 }
 
 int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
@@ -262,22 +262,21 @@ int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
     sherd__limit_ending();
     if (err == SHERD_EINTERRUPTED && sherd__cli_interrupted() == SIGALRM) {
         mine = (sherd_diag){ 0 };
-        err = sherd__fail(&mine, SHERD_ETIMEOUT, "give it more with --timeout",
-                          "the time of --timeout is over; %s",
-                          *d->message ? d->message : sherd_strerror(err));
+        err = sherd__fail(&mine, SHERD_ETIMEOUT, "allow more time with --timeout",
+                          "--timeout expired; %s", *d->message ? d->message : sherd_strerror(err));
     }
     sherd__progress_clear();
-    bool told = err != 0 && (cli->told || (cli->json && tell_json(cli, err, &mine)));
-    if ((fflush(stdout) != 0 || ferror(stdout)) && (err == 0 || told)) {
-        told = false;
+    bool reported = err != 0 && (cli->reported || (cli->json && print_json(cli, err, &mine)));
+    if ((fflush(stdout) != 0 || ferror(stdout)) && (err == 0 || reported)) {
+        reported = false;
         if (err == 0) {
             err = SHERD_EIO;
             mine = (sherd_diag){ 0 };
-            (void)sherd__fail(&mine, err, "check that its reader is alive and its disk has room",
+            (void)sherd__fail(&mine, err, "check that its reader runs and that its disk has room",
                               "cannot write to standard output: %s", strerror(errno));
         }
     }
-    if (err != 0 && !told) print_error(cli, err, &mine);
+    if (err != 0 && !reported) print_error(cli, err, &mine);
     return err ? sherd_err_exit(err) : 0;
 }
 

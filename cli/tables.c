@@ -19,13 +19,15 @@ const char *const sherd__choices_mode[] = { "float", "exact", NULL };
 /* clang-format off */
 const sherd__option sherd__options_general[] = {
     { .name = "config", .type = SHERD__FILE, .arg = "FILE",
-      .help = "read `option = value` lines from FILE too" },
-    { .name = "json", .type = SHERD__FLAG, .help = "one JSON object on stdout, on failure too" },
+      .help = "also read options from FILE (`option = value` lines)" },
+    { .name = "json", .type = SHERD__FLAG, .help = "print one JSON object on stdout, also on "
+                                                   "failure" },
     { .name = "quiet", .letter = 'q', .type = SHERD__FLAG,
-      .help = "no words on stderr but errors and warnings" },
-    { .name = "verbose", .letter = 'v', .type = SHERD__COUNT, .help = "more words on stderr" },
+      .help = "print only errors and warnings on stderr" },
+    { .name = "verbose", .letter = 'v', .type = SHERD__COUNT, .help = "print more messages on "
+                                                                      "stderr" },
     { .name = "help", .letter = 'h', .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "show this help" },
+      .help = "print this help" },
     { 0 },
 };
 /* clang-format on */

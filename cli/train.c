@@ -61,7 +61,7 @@ static bool interrupted(void *ctx)
 {
     (void)ctx;
     if (!sherd__cli_interrupted()) return false;
-    sherd__limit_heard(); /* training ends after its last checkpoint */
+    sherd__limit_handled(); /* training ends after its last checkpoint */
     return true;
 }
 
@@ -103,7 +103,7 @@ static int prepare(sherd__train *t, sherd_diag *d)
         sherd__limit_writes(true); /* this process ends with all, and the first may write */
     const sherd_data_source data = { .size = sizeof data, .path = sherd__opt_text(cli, "data") };
     err = sherd_training_new(&t->training, t->recipe, data.path ? &data : NULL, o, d);
-    cli->told = err && t->common && !sherd__train_is_first(t);
+    cli->reported = err && t->common && !sherd__train_is_first(t);
     return err;
 }
 
@@ -122,18 +122,17 @@ static int save(sherd__train *t, sherd_diag *d)
     snprintf(other, sizeof other, "%s/sherd-model-%ld.npz",
              folder && *folder == '/' ? folder : "/tmp", (long)getpid());
     if (sherd_model_save(model, other, NULL) == 0)
-        sherd__cli_warn(t->cli, "the model is in %s instead", other);
+        sherd__cli_warn(t->cli, "the model was saved as %s instead", other);
     return err;
 }
 
-/* Says what an interrupted run leaves, in terms of the command. */
+/* Describes what an interrupted run leaves, with the options of the command. */
 static int explain(const sherd__train *t, int err, const sherd_diag *why, sherd_diag *d)
 {
     bool stopped = err == SHERD_EINTERRUPTED || err == SHERD_ESTOPPED;
     if (err == SHERD_ETIMEOUT || (stopped && sherd__cli_interrupted() == SIGALRM))
-        return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
-                           "the time of %s is over; %s", sherd__opt_where(t->cli, "timeout"),
-                           why->message);
+        return sherd__fail(d, SHERD_ETIMEOUT, "allow more time with --timeout", "%s expired; %s",
+                           sherd__opt_where(t->cli, "timeout"), why->message);
     if (err == SHERD_ESTOPPED)
         return sherd__fail(d, err, "the same command with --resume continues it", "%s",
                            why->message);
@@ -154,7 +153,7 @@ static int train(sherd__train *t, sherd_diag *d)
     if (err) err = explain(t, err, &mine, d);
     if (!err) err = save(t, d);
     err = sherd__train_plot(t, err, d);
-    return sherd__train_tell_end(t, err, d);
+    return sherd__train_report_end(t, err, d);
 }
 
 static int run(sherd__train *t, sherd_diag *d)
@@ -193,15 +192,15 @@ static int run_train(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    { "sherd train spiral", "a small network, here" },
+    { "sherd train spiral", "trains a small network locally" },
     { "sherd train mnist-proper --data ~/mnist -o model.npz -n 3 --scheme share",
-      "MNIST over three nodes that learn nothing of data and weights" },
+      "MNIST over three nodes, none of which learns data or weights" },
     { "sherd train my.conf --data my.npz -n 7 --mode exact --check",
-      "your own network, compared bit for bit with the same training here" },
+      "your own network, compared bit for bit with the same training computed locally" },
     { "sherd train my.conf --by gradients --aggregate secure --nodes nodes.txt -o model.npz",
-      "on data that stay with their nodes" },
+      "on data that stay at the nodes" },
     { "sherd train spiral -n 2 --by gradients --check",
-      "two nodes that hold examples and weights, and send gradients" },
+      "over two nodes that see examples and weights, and send gradients" },
     { 0 },
 };
 
@@ -209,44 +208,47 @@ static const sherd__example examples[] = {
 static const sherd__option options[] = {
     { .name = "output", .letter = 'o', .type = SHERD__FILE, .arg = "MODEL.npz",
       .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "write the network to this file; an earlier one survives every failure" },
+      .help = "write the network to this file; on failure an existing file is kept" },
     { .name = "data", .type = SHERD__FILE, .arg = "PATH",
-      .help = "train on this: a folder of IDX files (.gz or not), a .npy, a .npz or a .csv" },
+      .help = "data to train on: a folder of IDX files (.gz or not), a .npy, a .npz or a .csv" },
     { .name = "initial", .type = SHERD__FILE, .arg = "FILE.npz", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "begin with these weights: members w1, b1, w2, b2, ..." },
+      .help = "initial weights: members w1, b1, w2, b2, ..." },
     { .name = "epochs", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e12,
-      .help = "how long [as the recipe says]" },
+      .help = "number of epochs [from the recipe]" },
     { .name = "batch", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e9, .word = "all",
-      .help = "examples of one step, or all [as the recipe says]" },
+      .help = "examples of one step, or all [from the recipe]" },
     { .name = "rate", .type = SHERD__REAL, .arg = "R", .min = 1e-300, .max = 1e300,
-      .help = "learning rate [as the recipe says]" },
+      .help = "learning rate [from the recipe]" },
     { .name = "examples", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e9,
-      .help = "train on the first N, or generate N; --aggregate secure: N of each node" },
+      .help = "use the first N examples, or generate N; --aggregate secure: N of each node" },
     { .name = "precision", .type = SHERD__CHOICE, .arg = "TYPE", .choices = choices_precision,
-      .help = "f64, or f32 here in floats: half the time and memory [as the recipe says]" },
+      .help = "f64, or f32 for local training in floats: half the time and memory [from the "
+              "recipe]" },
     { .name = "checkpoint", .type = SHERD__FILE, .arg = "FOLDER", .flags = SHERD__OPT_ONLY_ARGV,
       .help = "write checkpoints to this folder; each contains the hash of the previous one" },
     { .name = "checkpoint-every", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e15,
       .help = "steps between two checkpoints [report_every epochs]" },
     { .name = "checkpoint-keep", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e6,
-      .help = "remove all but the newest N [keep all]" },
+      .help = "keep only the newest N checkpoints [all]" },
     { .name = "resume", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "continue from the newest checkpoint, with the same bits; begin if there is none" },
+      .help = "continue from the newest checkpoint, with the same bits; without one, start a new "
+              "run" },
     { .name = "log", .type = SHERD__FILE, .arg = "FILE.jsonl", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "write a JSON object for each reported epoch to this file, one a line" },
+      .help = "write a JSON object for each reported epoch to this file, one per line" },
     { .name = "plot", .type = SHERD__FILE, .arg = "FILE.svg", .flags = SHERD__OPT_ONLY_ARGV,
       .help = "draw loss and accuracy, and the decision regions of two inputs (.svg or .png)" },
     { .name = "by", .type = SHERD__CHOICE, .arg = "HOW", .choices = choices_by,
-      .help = "products: the network stays here, its products go to the nodes; gradients: nodes "
-              "have examples and weights in clear" },
+      .help = "products: the network stays on this machine, nodes compute its products; gradients: "
+              "nodes get examples and weights in clear" },
     { .name = "shards", .type = SHERD__INT, .arg = "N", .min = 1, .max = SHERD_TRAIN_SHARDS_MAX,
-      .help = "by gradients: parts of a batch, whatever the number of nodes [8]" },
+      .help = "--by gradients: number of parts of a batch, for any number of nodes [8]" },
     { .name = "async", .type = SHERD__FLAG,
-      .help = "by gradients: apply each gradient as it comes, without waiting for the others" },
+      .help = "--by gradients: apply each gradient when it arrives, without waiting for the "
+              "others" },
     { .name = "staleness-max", .type = SHERD__INT, .arg = "N", .min = 0, .max = 1e15,
       .help = "--async: most updates that a gradient may miss [any number]" },
     { .name = "local-steps", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4294967295.0,
-      .help = "by gradients: each shard makes N steps on its own between two averages" },
+      .help = "--by gradients: each shard makes N steps of its own between two averages" },
     { .name = "local-batch", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e9,
       .help = "--local-steps: examples of one of these steps [all of the shard]" },
     { .name = "average", .type = SHERD__CHOICE, .arg = "HOW", .preset = "plain",
@@ -254,11 +256,11 @@ static const sherd__option options[] = {
       .help = "--local-steps: plain, or weighted by how many steps a shard made" },
     { .name = "aggregate", .type = SHERD__CHOICE, .arg = "HOW", .preset = "plain",
       .choices = choices_aggregate,
-      .help = "by gradients, where they are added up: plain, here; secure: nodes have their own "
-              "data (sherd node --data), and only sums over several nodes are seen here; ring or "
-              "halving-doubling: among the nodes" },
+      .help = "--by gradients: how they are summed. plain: on this machine; secure: nodes have "
+              "their own data (sherd node --data), and this machine sees only sums over several "
+              "nodes; ring, halving-doubling: among the nodes" },
     { .name = "survivors", .type = SHERD__INT, .arg = "U", .min = 1, .max = 1024,
-      .help = "--aggregate secure: nodes that must be left to open a sum [more than half of nodes "
+      .help = "--aggregate secure: nodes that must remain to open a sum [more than half of nodes "
               "and --colluding together]" },
     { .name = "clip", .type = SHERD__REAL, .arg = "C", .min = 1e-30, .max = 1e30,
       .help = "--aggregate secure: scale each example's gradient down to this norm" },
@@ -269,16 +271,17 @@ static const sherd__option options[] = {
     { .name = "delta", .type = SHERD__REAL, .arg = "D", .min = 1e-300, .max = 0.1, .preset = "1e-6",
       .help = "--noise: the probability at which epsilon is reported" },
     { .name = "simulate", .type = SHERD__FLAG,
-      .help = "--aggregate secure: give nodes their examples from here, which hides nothing" },
+      .help = "--aggregate secure: send examples from this machine to the nodes, which hides "
+              "nothing" },
     { .name = "in-process", .type = SHERD__FLAG,
-      .help = "by gradients: threads of this process in place of nodes; -n N of them" },
+      .help = "--by gradients: use -n N threads of this process instead of nodes" },
     { .name = "allow-drop", .type = SHERD__FLAG,
-      .help = "by gradients: drop the work of a lost node instead of giving it to another node" },
+      .help = "--by gradients: drop the work of a lost node instead of giving it to another node" },
     { .name = "float-gradients", .type = SHERD__FLAG,
-      .help = "by gradients: float64 in place of fixed point; the bits depend on the nodes" },
+      .help = "--by gradients: float64 instead of fixed point; the bits depend on the nodes" },
     { .name = "trace", .type = SHERD__FILE, .arg = "FILE.jsonl", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "by gradients: write when each pass began, sent and ended, and each update's "
-              "staleness" },
+      .help = "--by gradients: write the times of each pass, and each update's staleness, to this "
+              "file" },
     SHERD__OPT_ELEMENTWISE,
     SHERD__OPTS_CLUSTER,
     SHERD__OPTS_OVER,
@@ -287,9 +290,10 @@ static const sherd__option options[] = {
     SHERD__OPT_ROUNDING,
     { .name = "seed", .type = SHERD__FILE, .arg = "FILE",
       .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,
-      .help = "32 bytes that weights, order and permutations derive from [fresh]" },
+      .help = "32 bytes from which weights, order and permutations are derived [fresh]" },
     { .name = "check", .type = SHERD__FLAG,
-      .help = "train here too and compare all parameters after each epoch; exit 9 if they differ" },
+      .help = "also train locally and compare all parameters after each epoch; exit 9 if they "
+              "differ" },
     SHERD__OPT_STRICT,
     SHERD__OPT_MEMORY,
     SHERD__OPT_THREADS,
@@ -300,27 +304,25 @@ static const sherd__option options[] = {
 const sherd__verb sherd__verb_train = {
     .name = "train",
     .usage = "NAME|CONFIG",
-    .summary = "trains a network, here or over nodes",
+    .summary = "train a network, locally or over nodes",
     .details =
-        "NAME is a recipe that comes with sherd (mnist, mnist-proper, spiral, parabola, lenet, "
-        "deep), CONFIG a file of the same form: `key = value` lines that name layers, data and how "
-        "to train (docs/TRAINING.md). Without nodes everything is computed here. With -n or "
-        "--nodes the network stays here and each of its products goes to the nodes under a scheme; "
-        "sums, activations and the update are made here.\n"
-        "\n"
+        "NAME is a built-in recipe (mnist, mnist-proper, spiral, parabola, lenet, deep), CONFIG a "
+        "file of the same format: `key = value` lines that describe layers, data and training "
+        "(docs/TRAINING.md). Without nodes everything is computed locally. With -n or --nodes the "
+        "network stays on this machine, and nodes compute its products under a scheme; sums, "
+        "activations and updates are computed locally.\n\n"
         "--by gradients divides each batch among the nodes and sends it in clear, with the "
-        "weights; they return gradients, which are added up here. Nothing is hidden from them. "
-        "With --aggregate secure nodes keep their own examples and send masked gradients: any "
-        "--survivors U nodes open a sum, and --colluding T nodes together with the coordinator "
-        "learn nothing but the sum. A sum reveals something of its examples, too: --clip and "
-        "--noise bound what it reveals of one, and nodes require that by default. With --aggregate "
-        "ring or halving-doubling nodes send gradients to each other and make the updates, with "
-        "the same bits; an example is sent once to each node that uses it, and stays there.\n"
-        "\n"
-        "In fixed point (--mode exact, --bits, --scheme share) recipe, data and seed decide every "
-        "bit of the result, whatever nodes, threads and losses of nodes; --check trains here, "
-        "too, and compares.\n"
-        "\n"
+        "weights; they return gradients, which are summed on this machine. Nothing is hidden from "
+        "them. With --aggregate secure nodes keep their own examples and send masked gradients: "
+        "any --survivors U nodes open a sum, and --colluding T nodes together with the coordinator "
+        "learn nothing but the sum. A sum also reveals something about its examples: --clip and "
+        "--noise bound what it reveals about one example, and nodes require both by default. With "
+        "--aggregate ring or halving-doubling nodes send gradients to each other and make the "
+        "updates, with the same bits; an example is sent once to each node that uses it, and is "
+        "kept there.\n\n"
+        "In fixed point (--mode exact, --bits, --scheme share) recipe, data and seed determine "
+        "every bit of the result, independently of nodes, threads and lost nodes; --check also "
+        "trains locally and compares.\n\n"
         "A model is an .npz that numpy opens: w1, b1, w2, ... and the recipe's text; sherd predict "
         "reads it.",
     .examples = examples,

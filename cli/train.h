@@ -1,7 +1,7 @@
 /*
  * `sherd train`, in these files: the verb and the order of steps (train.c), options
- * (train_options.c), messages, log and table (train_tell.c), and plots (train_plot.c). The work is
- * the library's (sherd/train.h).
+ * (train_options.c), messages, log and table (train_report.c), and plots (train_plot.c). The work
+ * is the library's (sherd/train.h).
  */
 #ifndef CLI_TRAIN_H
 #define CLI_TRAIN_H
@@ -46,7 +46,8 @@ int sherd__train_options(sherd__train *t, sherd_diag *d) SHERD_MUST;
 /** Returns whether this process is the only one, or the one that writes files and messages. */
 bool sherd__train_is_first(const sherd__train *t);
 
-/* ---- messages (train_tell.c) ----------------------------------------------------------------- */
+/* ---- messages (train_report.c)
+ * ----------------------------------------------------------------- */
 
 /** Opens --log, new or after the lines of the run that is resumed, and writes a first line; opens
  *  --trace. SHERD_EOPEN, SHERD_EIO. */
@@ -60,7 +61,7 @@ void sherd__train_on_pass(void *train, const sherd_train_pass *p);
 void sherd__train_on_update(void *train, const sherd_train_update *u);
 /** Writes the last line of the log, then the table, or with --json t->result. err is how training
  *  ended. Returns err, or the error of reporting. */
-int sherd__train_tell_end(sherd__train *t, int err, sherd_diag *d) SHERD_MUST;
+int sherd__train_report_end(sherd__train *t, int err, sherd_diag *d) SHERD_MUST;
 
 /* ---- --plot (train_plot.c) ------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /*
  * Options of `sherd train`. Options that do not apply to this run are refused on the command line
- * and forgotten otherwise (cli/applies.h). Combinations that contradict each other are the
- * library's to refuse, which says why; here the weaker of the two places gives way.
+ * and forgotten otherwise (cli/applies.h). The library refuses combinations that contradict each
+ * other, with the reason; here the option from the weaker place is forgotten.
  */
 #include <string.h>
 
@@ -48,7 +48,7 @@ static bool gradients(const sherd__cli *cli)
     return sherd__opt_choice(cli, "by") == BY_GRADIENTS;
 }
 
-/* Returns the value of --aggregate, which has a meaning by gradients only. */
+/* Returns the value of --aggregate, which has an effect only with --by gradients. */
 static int aggregate(const sherd__cli *cli)
 {
     return gradients(cli) ? sherd__opt_choice(cli, "aggregate") : PLAIN;
@@ -66,18 +66,19 @@ static int judge_way(sherd__cli *cli, sherd_diag *d)
                                           "exposure-max", "encoding", "elementwise", "rounding",
                                           "mode",         "strict",   NULL };
     bool by = gradients(cli);
-    const char *name = sherd__opts_idle(cli, by ? theirs : ours);
-    if (!name && by && aggregate(cli) != SECURE && sherd__opt_idle(cli, "colluding"))
+    const char *name = sherd__opts_ineffective(cli, by ? theirs : ours);
+    if (!name && by && aggregate(cli) != SECURE && sherd__opt_ineffective(cli, "colluding"))
         name = "colluding";
     return !name ? 0
                  : sherd__fail(d, SHERD_EINVAL,
-                               by ? "leave it out, or train --by products"
+                               by ? "leave it out, or use --by products"
                                   : "add --by gradients, or leave it out",
-                               "--%s has no effect by %s%s", name, by ? "gradients" : "products",
+                               "--%s has no effect with --by %s%s", name,
+                               by ? "gradients" : "products",
                                by ? ": nodes see examples and weights in clear" : "");
 }
 
-/* Checks what only the command can tell: where nodes and their data come from. */
+/* Checks what the library cannot: where nodes and their data come from. */
 static int judge_secure(sherd__cli *cli, sherd_diag *d)
 {
     static const char *const others[] = { "shards",     "async",      "local-steps",
@@ -106,7 +107,7 @@ static int judge_gradients(sherd__cli *cli, sherd_diag *d)
                                             { "local-batch", "local-steps" },
                                             { "average", "local-steps" } };
     int how = aggregate(cli);
-    const char *idle = how == SECURE ? NULL : sherd__opts_idle(cli, of_secure);
+    const char *idle = how == SECURE ? NULL : sherd__opts_ineffective(cli, of_secure);
     if (idle)
         return sherd__fail(d, SHERD_EINVAL, "add --aggregate secure, or leave it out",
                            "--%s has no effect without --aggregate secure", idle);
@@ -114,12 +115,12 @@ static int judge_gradients(sherd__cli *cli, sherd_diag *d)
     if (how == RING || how == HALVING) sherd__opts_drop(cli, not_among_nodes);
     if (!err && sherd__opts_clash(cli, "nodes", "in-process"))
         err = sherd__fail(d, SHERD_EINVAL, "leave one of them out",
-                          "--nodes and --in-process do not go together: threads are on this "
+                          "--nodes and --in-process cannot be combined: threads are on this "
                           "machine");
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         (void)sherd__opts_clash(cli, pairs[i][0], pairs[i][1]);
     for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)
-        if (!sherd__opt_in_effect(cli, needs[i][1])) (void)sherd__opt_idle(cli, needs[i][0]);
+        if (!sherd__opt_in_effect(cli, needs[i][1])) (void)sherd__opt_ineffective(cli, needs[i][0]);
     return err;
 }
 
@@ -130,14 +131,14 @@ static void judge_peers(sherd__cli *cli)
     static const char *const theirs[] = { "nodes",      "local",           "async", "in-process",
                                           "allow-drop", "float-gradients", "check", NULL };
     sherd__opts_drop(cli, theirs);
-    if (aggregate(cli) != SECURE) (void)sherd__opt_idle(cli, "aggregate");
+    if (aggregate(cli) != SECURE) (void)sherd__opt_ineffective(cli, "aggregate");
 }
 
 static int judge(sherd__cli *cli, sherd_diag *d)
 {
     bool by = gradients(cli),
          nodes = sherd__opt_given(cli, "local") || sherd__opt_given(cli, "nodes");
-    if (!by && !nodes) (void)sherd__opt_idle(cli, "by"); /* on argv it needs nodes */
+    if (!by && !nodes) (void)sherd__opt_ineffective(cli, "by"); /* on argv it needs nodes */
     int err = judge_way(cli, d);
     if (!err && peers) judge_peers(cli);
     return err || !by ? err : judge_gradients(cli, d);
@@ -190,13 +191,13 @@ static void read_checkpoints(sherd__train *t)
     o->resume = sherd__opt_flag(t->cli, "resume");
 }
 
-/* --check is forgotten where the same training here would not have the same bits. */
+/* --check is forgotten if the same training computed locally would not have the same bits. */
 static void read_check(sherd__train *t)
 {
     const sherd_train_options *o = &t->o;
     bool exact = o->by == SHERD_BY_GRADIENTS ? !o->floats && o->aggregate != SHERD_AGGREGATE_SECURE
                                              : t->over.opt.exact;
-    if (!t->over.nodes || !exact) (void)sherd__opt_idle(t->cli, "check");
+    if (!t->over.nodes || !exact) (void)sherd__opt_ineffective(t->cli, "check");
     t->o.check = sherd__opt_flag(t->cli, "check");
 }
 

@@ -84,23 +84,23 @@ static void say_check(const sherd_certificate_info *c, const sherd__cli *cli)
 {
     if (strcmp(c->method, "sample") == 0)
         sherd__cli_say(cli,
-                       "the coordinator says that it recomputed a sample of every answer: one "
+                       "the coordinator states that it recomputed a sample of every answer: one "
                        "wrong entry was missed with probability %.2g",
                        c->sample_missed_ppm * 1e-6);
     else if (c->freivalds_error_log2 < 0 && c->freivalds_modulus_bits < 61)
         sherd__cli_say(cli,
-                       "the coordinator says that it checked every answer (Freivalds, trials: "
+                       "the coordinator states that it checked every answer (Freivalds, trials: "
                        "%" PRIu32 ", modulo each prime): a wrong one passed with probability "
                        "2^%" PRId32,
                        c->freivalds_trials, c->freivalds_error_log2);
     else if (c->freivalds_error_log2 < 0)
         sherd__cli_say(cli,
-                       "the coordinator says that it checked every answer (Freivalds, trials: "
+                       "the coordinator states that it checked every answer (Freivalds, trials: "
                        "%" PRIu32 ", modulo 2^%" PRIu32 "-1): a wrong one passed with "
                        "probability 2^%" PRId32,
                        c->freivalds_trials, c->freivalds_modulus_bits, c->freivalds_error_log2);
     else
-        sherd__cli_say(cli, "the coordinator says that it checked every answer for gross errors "
+        sherd__cli_say(cli, "the coordinator states that it checked every answer for gross errors "
                             "(Freivalds with real weights and a tolerance)");
 }
 
@@ -117,12 +117,12 @@ static void say_result(const verification *v, const sherd__cli *cli)
     const sherd_check *x = &v->check;
     char t[24], far[200];
     if (x->judged == SHERD_JUDGED_BITS)
-        sherd__cli_say(cli, "equal: yes, bit for bit (%" PRIu64 " entries, computed here in %s)",
+        sherd__cli_say(cli, "equal: yes, bit for bit (%" PRIu64 " entries, computed locally in %s)",
                        x->entries, sherd__cli_seconds(x->seconds, t));
     else
         sherd__cli_say(cli,
                        "equal: yes, within gamma_k |A||B| in every entry; largest difference "
-                       "%.3g; computed here in %s",
+                       "%.3g; computed locally in %s",
                        x->max_abs, sherd__cli_seconds(x->seconds, t));
     if (v->info.mode == SHERD_MODE_EXACT)
         sherd__cli_say(cli, "%s", sherd__work_distance_text(&v->distance, far));
@@ -135,8 +135,8 @@ static void say(const verification *v, const sherd__cli *cli)
                    sherd__opt_given(cli, "signer") ? "" : " (--signer compares it with yours)");
     sherd__cli_say(cli, "digests: %s",
                    c->inputs_compared ? "inputs and result are the certified ones"
-                                      : "the result is the certified one; the certificate leaves "
-                                        "the inputs out");
+                                      : "the result is the certified one; the certificate has no "
+                                        "digests of the inputs");
     say_result(v, cli);
     say_check(c, cli);
     say_scheme(c, cli);
@@ -167,7 +167,7 @@ static json_t *nodes_array(const verification *v)
     return all;
 }
 
-static json_t *tell(const verification *v, const sherd__cli *cli)
+static json_t *result_object(const verification *v, const sherd__cli *cli)
 {
     static const char *const about[] = { "signer",          "operation",         "mode",
                                          "scheme",          "colluding",         "primes",
@@ -213,12 +213,12 @@ static int check_arguments(const sherd__cli *cli, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL,
                            "sherd verify CERT.json A.npy [B.npy] C.npy, or a "
                            "folder of checkpoints",
-                           "%s: expected the certificate's matrices behind it, found %d",
+                           "%s: expected the certificate's matrices after it, found %d",
                            cli->args[0], cli->args_len - 1);
     if (sherd__opt_given(cli, "head"))
         return sherd__fail(d, SHERD_EINVAL,
                            "leave --head out: --signer names the key of a certificate",
-                           "--head is for checkpoints: %s is no folder", cli->args[0]);
+                           "--head is for checkpoints: %s is not a folder", cli->args[0]);
     return 0;
 }
 
@@ -235,8 +235,8 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
     if (!err) err = open_all(&v, cli, d);
     if (!err) err = check(&v, cli, d);
     if (cli->json)
-        err = err ? sherd__cli_json_fail(cli, tell(&v, cli), err, d)
-                  : sherd__cli_json_end(cli, tell(&v, cli), d);
+        err = err ? sherd__cli_json_fail(cli, result_object(&v, cli), err, d)
+                  : sherd__cli_json_end(cli, result_object(&v, cli), d);
     else if (!err) say(&v, cli);
     for (unsigned i = 0; i < 3; i++) sherd__operand_close(&v.in[i]);
     sherd_certificate_free(v.certificate);
@@ -247,7 +247,7 @@ static const sherd__example examples[] = {
     { "sherd verify C.json A.npy B.npy C.npy",
       "checks signature and digests and computes C again" },
     { "sherd verify C.json A.npy B.npy C.npy --signer key=sha256:...",
-      "the same, and only if this coordinator signed it" },
+      "the same, if this coordinator signed the certificate" },
     { "sherd verify S.json A.npy S.npy --json", "an element-wise result, as JSON" },
     { "sherd verify run --head sha256:...", "the checkpoints of a training, up to this head" },
     { 0 },
@@ -258,7 +258,7 @@ static const sherd__option options[] = {
     { .name = "signer", .type = SHERD__TEXT, .arg = "KEY",
       .help = "accept only this coordinator's signature: key=sha256:..." },
     { .name = "head", .type = SHERD__TEXT, .arg = "HASH",
-      .help = "checkpoints: accept only a chain that ends in this file, sha256:..." },
+      .help = "checkpoints: accept only a chain that ends in the file with this hash, sha256:..." },
     { 0 },
 };
 /* clang-format on */
@@ -266,15 +266,15 @@ static const sherd__option options[] = {
 const sherd__verb sherd__verb_verify = {
     .name = "verify",
     .usage = "CERT.json A.npy [B.npy] C.npy | FOLDER",
-    .summary = "check a certificate by computing its result again here, or a chain of checkpoints",
+    .summary = "check a certificate by computing its result again, or a chain of checkpoints",
     .details =
         "Checks the certificate's signature, compares the digests of the matrices with it, and "
-        "computes the operation here as the certificate specifies it: exact results must agree bit "
-        "for bit, float products within gamma_k |A||B| in every entry; otherwise the exit code is "
-        "9. A signature that does not match is exit 6. Without --signer any key may have signed; "
-        "its fingerprint is printed.\n\n"
+        "computes the operation locally as the certificate specifies it: exact results must agree "
+        "bit for bit, float products within gamma_k |A||B| in every entry; otherwise the exit code "
+        "is 9. A signature that does not match is exit 6. Without --signer any key may have "
+        "signed; its fingerprint is printed.\n\n"
         "In a folder of checkpoints each file is read completely and compared with the hash of it "
-        "in the next one, and the last one with the file `head`: damaged, exchanged and missing "
+        "in the next one, and the last one with the file `head`: damaged, replaced and missing "
         "files are exit 12. Anyone who can write to the folder can make another chain. Only a hash "
         "of the head that you kept elsewhere (--head) detects that.",
     .examples = examples,

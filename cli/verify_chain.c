@@ -18,25 +18,24 @@ static int check_arguments(const sherd__cli *cli, sherd_diag *d)
 {
     if (cli->args_len != 1)
         return sherd__fail(d, SHERD_EINVAL, "sherd verify FOLDER",
-                           "%s is a folder of checkpoints: expected nothing behind it, found "
+                           "%s is a folder of checkpoints: expected no argument after it, found "
                            "'%.60s'",
                            cli->args[0], cli->args[1]);
     if (sherd__opt_given(cli, "signer"))
         return sherd__fail(d, SHERD_EINVAL, "leave --signer out",
-                           "checkpoints are not signed: --head holds them to a hash");
+                           "checkpoints are not signed: --head compares them with a hash");
     return 0;
 }
 
 static void say(const sherd__cli *cli, const sherd_checkpoints *r, bool given)
 {
-    sherd__cli_say(cli, "checkpoints: %" PRIu64 ", whole and in order, up to %s", r->checkpoints,
+    sherd__cli_say(cli, "checkpoints: %" PRIu64 ", complete and in order, up to %s", r->checkpoints,
                    r->last);
     if (!r->whole)
         sherd__cli_say(cli, "earlier ones have been removed: the chain begins with %s", r->first);
-    if (r->late)
-        sherd__cli_say(cli, "the writer was stopped before it could name the last in head");
+    if (r->late) sherd__cli_say(cli, "the writer was stopped before it named the last one in head");
     sherd__cli_say(cli, "head: sha256:%s%s", r->head,
-                   given ? ", as given" : " (kept elsewhere, --head compares it)");
+                   given ? ", as given" : " (keep it elsewhere: --head compares it)");
 }
 
 int sherd__verify_chain(sherd__cli *cli, sherd_diag *d)

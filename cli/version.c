@@ -29,7 +29,7 @@ static int run_version(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    { "sherd version", "ours and those of the libraries in use" },
+    { "sherd version", "versions of sherd and of the libraries in use" },
     { "sherd version --json", "the same as one JSON object" },
     { "sherd --version", "the same as `sherd version`" },
     { 0 },
@@ -37,7 +37,7 @@ static const sherd__example examples[] = {
 
 const sherd__verb sherd__verb_version = {
     .name = "version",
-    .summary = "versions of sherd and of the libraries in use",
+    .summary = "print the versions of sherd and of the libraries in use",
     .examples = examples,
     .run = run_version,
 };

@@ -257,8 +257,8 @@ static int begin_certificate(sherd__product_run *w, sherd_diag *d)
     w->certificate = c;
     if (!key)
         sherd__cli_warn(w->cli,
-                        "%s will be signed by a key made for it alone, which says nothing about "
-                        "its maker; --key FILE signs it as you",
+                        "%s will be signed with a new key, which does not identify the signer; "
+                        "--key FILE signs it with yours",
                         path);
     err = sherd__file_begin(&file, path, SHERD__FILE_PRIVATE, d);
     sherd__file_abort(file);
@@ -286,8 +286,8 @@ static int time_left(const sherd__product_run *w, uint32_t *ms, sherd_diag *d)
     double left = (double)all - (sherd__clock_s() - w->began) * 1e3;
     if (left < 1) {
         char text[24];
-        return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
-                           "nothing is left of the %s of %s once the nodes are up",
+        return sherd__fail(d, SHERD_ETIMEOUT, "allow more time with --timeout",
+                           "the %s of %s expired before the nodes were ready",
                            sherd__cli_seconds(all * 1e-3, text),
                            sherd__opt_where(w->cli, "timeout"));
     }
@@ -366,7 +366,7 @@ static void predict(sherd__product_run *w)
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-int sherd__work_go_on(sherd_diag *d)
+int sherd__work_interrupted(sherd_diag *d)
 {
     return sherd__cli_interrupted() == 0
                ? 0
@@ -461,7 +461,7 @@ static int commit_result(sherd__product_run *w, sherd_diag *d)
     return sherd_npy_writer_commit(writer, d);
 }
 
-/* From here signals are ignored: both files get their names, or an error says which one does
+/* From here signals are ignored: both files get their names, or an error names the one that does
  * not. */
 static int commit(sherd__product_run *w, sherd_diag *d)
 {
@@ -471,7 +471,7 @@ static int commit(sherd__product_run *w, sherd_diag *d)
     if (err || !w->certificate) return err;
     err = sherd_certificate_commit(w->certificate, &mine);
     w->certified = err == 0;
-    return err ? sherd__fail(d, err, mine.hint, "%s is written, its certificate is not: %s",
+    return err ? sherd__fail(d, err, mine.hint, "%s was written, but its certificate was not: %s",
                              sherd__path_tail(sherd__opt_text(w->cli, "output")), mine.message)
                : 0;
 }
@@ -495,7 +495,7 @@ int sherd__product_run_run(sherd__product_run *w, sherd_diag *d)
     err = sherd__product_run_compute(w, w->operation, d);
     if (!err && sherd__opt_flag(cli, "check")) err = compare(w, d);
     if (!err && w->certificate) err = certify(w, d);
-    if (!err) err = sherd__work_go_on(d);
+    if (!err) err = sherd__work_interrupted(d);
     if (!err) err = commit(w, d);
     return err ? err : sherd_cluster_end(w->cluster, d); /* returns the error of --record */
 }

@@ -1,7 +1,7 @@
 /*
  * One operation from files to a file: operands are opened, nodes found, the product or element-wise
- * operation is computed on them, checked here if requested, certified, and the result is committed.
- * `multiply` and `apply` are two settings of it.
+ * operation is computed on them, compared with a local result if requested, certified, and the
+ * result is committed. `multiply` and `apply` are two settings of it.
  */
 #ifndef CLI_WORK_H
 #define CLI_WORK_H
@@ -61,16 +61,16 @@ int sherd__product_run_run(sherd__product_run *w, sherd_diag *d) SHERD_MUST;
 /** Makes only the call to the cluster, with its progress line (which begins with `label`), into
  *  w->c. Ends by --timeout, counted from w->began. */
 int sherd__product_run_compute(sherd__product_run *w, const char *label, sherd_diag *d) SHERD_MUST;
-/** Computes the operation here, and sets w->check. SHERD_EDIFFERS: the result is wrong. */
+/** Computes the operation locally, and sets w->check. SHERD_EDIFFERS: the result is wrong. */
 int sherd__product_run_check(sherd__product_run *w, sherd_diag *d) SHERD_MUST;
 /** Releases everything and wipes the seed; safe after any failure. */
 void sherd__product_run_fini(sherd__product_run *w);
 /** Reports the result for people (stderr) or as JSON (stdout); err is the return value of
  *  sherd__product_run_run. */
-int sherd__product_run_tell(sherd__product_run *w, int err, sherd_diag *d) SHERD_MUST;
+int sherd__product_run_report(sherd__product_run *w, int err, sherd_diag *d) SHERD_MUST;
 
 /** Returns SHERD_EINTERRUPTED after a signal. Called between steps that take time. */
-int sherd__work_go_on(sherd_diag *d) SHERD_MUST;
+int sherd__work_interrupted(sherd_diag *d) SHERD_MUST;
 /** Formats the distance as a sentence. */
 const char *sherd__work_distance_text(const sherd_distance *x, char out[200]);
 

@@ -16,6 +16,10 @@ int sherd__fail(sherd_diag *d, int code, const char *hint, const char *fmt, ...)
  *  the user can ask for less, sherd__fail gives that as the hint. */
 int sherd__fail_memory(sherd_diag *d, const char *use, ...) __attribute__((format(printf, 2, 3)));
 
+/** Records an error of a function that gives no message, and returns it: "cannot ", `what` and the
+ *  error's text. */
+int sherd__fail_to(sherd_diag *d, int err, const char *what);
+
 /** Writes "6.3 GB" or "820 KB" (powers of 1000, as in all messages) to out, and returns out. */
 const char *sherd__bytes_text(double bytes, char out[16]);
 

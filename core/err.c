@@ -82,6 +82,11 @@ int sherd__fail_memory(sherd_diag *d, const char *use, ...)
     return SHERD_ENOMEM;
 }
 
+int sherd__fail_to(sherd_diag *d, int err, const char *what)
+{
+    return sherd__fail(d, err, NULL, "cannot %s: %s", what, sherd_strerror(err));
+}
+
 const char *sherd__bytes_text(double bytes, char out[16])
 {
     static const char *const units[] = { "bytes", "KB", "MB", "GB", "TB", "PB" };

@@ -20,7 +20,7 @@ static size_t size_of(const void *x)
 static int check(size_t found, const char *what, sherd_diag *d)
 {
     if (found > sizeof found && found <= SIZE_LIMIT) return SHERD_OK;
-    return sherd__fail(d, SHERD_EINVAL, "zero the struct, then set its size to its sizeof",
+    return sherd__fail(d, SHERD_EINVAL, "set the struct to zero, then `size` to its sizeof",
                        "%s.size is %zu, not the size of the struct", what, found);
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define LETTERS_MAX 48
-#define BEGUN_MIN 3 /* minimum length of a prefix */
+#define PREFIX_MIN 3 /* minimum length of a prefix */
 
 static char lower(char c)
 {
@@ -41,7 +41,7 @@ static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
     return rows[a_len % 3][b_len];
 }
 
-static const char *begun(const char *word, size_t len, const char *const *known)
+static const char *completed(const char *word, size_t len, const char *const *known)
 {
     const char *found = NULL;
     for (; *known; known++) {
@@ -67,5 +67,5 @@ const char *sherd__suggest(const char *word, const char *const *known)
         nearest = *all;
         best = d;
     }
-    return nearest || len < BEGUN_MIN ? nearest : begun(word, len, known);
+    return nearest || len < PREFIX_MIN ? nearest : completed(word, len, known);
 }

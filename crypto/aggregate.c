@@ -52,7 +52,8 @@ int sherd__aggregate_check(const sherd__aggregate *a, sherd_diag *d)
                                : "use more nodes, or fewer colluding ones",
                            "%u survivors of %u nodes, %u colluding: expected %u to %u",
                            a->threshold, a->nodes, a->colluding, least, a->nodes);
-    if (a->len == 0) return sherd__fail(d, SHERD_EINVAL, NULL, "a sum of no numbers");
+    if (a->len == 0)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "a sum must have at least one number");
     return SHERD_OK;
 }
 

@@ -129,12 +129,17 @@ int sherd__unseal(uint8_t *out, size_t len, const uint8_t *in, sherd__seal_place
  */
 typedef struct sherd__aggregate_member sherd__aggregate_member;
 
-/** Creates the state of node `self` in the session `job`. keys: the public keys of the N nodes, in
- *  order. keys and own are copied. The caller has verified the owners of the keys. Free with
- *  sherd__aggregate_member_free. Errors: SHERD_EINVAL, SHERD_ENOMEM. */
+/** Node `node` in the session `job`, its key, and the public keys of the N nodes, in order. */
+typedef struct sherd__aggregate_self {
+    uint32_t node;
+    uint64_t job;
+    const sherd__seal_key *own;
+    const uint8_t (*keys)[32];
+} sherd__aggregate_self;
+/** Creates the state of a node. The keys are copied. The caller has verified the owners of the
+ *  keys. Free with sherd__aggregate_member_free. Errors: SHERD_EINVAL, SHERD_ENOMEM. */
 int sherd__aggregate_member_new(sherd__aggregate_member **out, const sherd__aggregate *a,
-                                uint32_t self, uint64_t job, const sherd__seal_key *own,
-                                const uint8_t (*keys)[32], sherd_diag *d) SHERD_MUST;
+                                const sherd__aggregate_self *self, sherd_diag *d) SHERD_MUST;
 /** Wipes and frees the state. NULL is allowed. */
 void sherd__aggregate_member_free(sherd__aggregate_member *m);
 /** Forgets the previous round and draws a mask. about: digest of the description of the round that

@@ -40,21 +40,20 @@ size_t sherd__aggregate_sealed_len(const sherd__aggregate *a)
 }
 
 int sherd__aggregate_member_new(sherd__aggregate_member **out, const sherd__aggregate *a,
-                                uint32_t self, uint64_t job, const sherd__seal_key *own,
-                                const uint8_t (*keys)[32], sherd_diag *d)
+                                const sherd__aggregate_self *self, sherd_diag *d)
 {
     size_t each, all;
     *out = NULL;
     int err = sherd__aggregate_check(a, d);
     if (err != 0) return err;
-    if (self >= a->nodes)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "node %u of %u", self, a->nodes);
+    if (self->node >= a->nodes)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "node %u of %u", self->node, a->nodes);
     sherd__aggregate_member *m = sherd__calloc(1, sizeof *m);
     if (!m) return sherd__fail_memory(d, "aggregation");
     m->a = *a;
-    m->self = self;
-    m->job = job;
-    m->own = *own;
+    m->self = self->node;
+    m->job = self->job;
+    m->own = *self->own;
     m->piece = sherd__aggregate_piece_len(a);
     m->keys = sherd__calloc(a->nodes, sizeof *m->keys);
     m->held = sherd__calloc(a->nodes, sizeof *m->held);
@@ -69,7 +68,7 @@ int sherd__aggregate_member_new(sherd__aggregate_member **out, const sherd__aggr
         return sherd__fail_memory(d, "%u pieces of %zu numbers", a->nodes,
                                   sherd__aggregate_piece_len(a));
     }
-    memcpy(m->keys, keys, a->nodes * sizeof *m->keys);
+    memcpy(m->keys, self->keys, a->nodes * sizeof *m->keys);
     *out = m;
     return SHERD_OK;
 }
@@ -107,14 +106,15 @@ int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round,
                            sherd_diag *d)
 {
     if (round <= m->round)
-        return sherd__fail(d, SHERD_EINVAL, "rounds only ascend, so that no mask serves two",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "round numbers must ascend, so that no mask is used twice",
                            "round %llu after round %llu", (unsigned long long)round,
                            (unsigned long long)m->round);
     forget_round(m);
     m->round = round;
     memcpy(m->about, about, sizeof m->about);
     int err = sherd__aggregate_mask_new(&m->mask, &m->a, e);
-    if (err != 0) return sherd__fail(d, err, NULL, "cannot draw a mask: %s", sherd_strerror(err));
+    if (err != 0) return sherd__fail_to(d, err, "draw a mask");
     sherd__aggregate_piece(m->mask, m->self, m->pieces + m->self * m->piece);
     m->held[m->self] = true;
     return SHERD_OK;
@@ -122,9 +122,9 @@ int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round,
 
 static int check_other(const sherd__aggregate_member *m, uint32_t node, sherd_diag *d)
 {
-    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
+    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has started");
     if (node >= m->a.nodes || node == m->self)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "node %u: expected one of %u but %u", node,
+        return sherd__fail(d, SHERD_EINVAL, NULL, "node %u: expected one of %u, except %u", node,
                            m->a.nodes, m->self);
     return SHERD_OK;
 }
@@ -173,10 +173,10 @@ int sherd__aggregate_receive(sherd__aggregate_member *m, uint32_t from, const ui
 int sherd__aggregate_upload(sherd__aggregate_member *m, const int64_t *x, uint64_t *out,
                             sherd_diag *d)
 {
-    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
+    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has started");
     int err = sherd__aggregate_hide(m->mask, x, out);
     if (err == SHERD_EINVAL)
-        return sherd__fail(d, err, NULL, "round %llu has had its upload",
+        return sherd__fail(d, err, NULL, "round %llu already has its upload",
                            (unsigned long long)m->round);
     if (err != 0)
         return sherd__fail(d, err, "fewer fraction bits, or smaller numbers",
@@ -190,10 +190,10 @@ int sherd__aggregate_upload(sherd__aggregate_member *m, const int64_t *x, uint64
 static int check_survivors(const sherd__aggregate_member *m, const uint32_t *survivors,
                            uint32_t len, sherd_diag *d)
 {
-    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
+    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has started");
     if (m->survivors_len > 0)
         return sherd__fail(d, SHERD_EINVAL, "two sums of one round could be subtracted",
-                           "round %llu has had its survivors", (unsigned long long)m->round);
+                           "round %llu already has its survivors", (unsigned long long)m->round);
     if (len < m->a.threshold)
         return sherd__fail(d, SHERD_EFEWNODES, NULL, "%u survivors: expected at least %u", len,
                            m->a.threshold);
@@ -242,16 +242,17 @@ static int check_answer(const sherd__aggregate_member *m, sherd_diag *d)
     uint32_t told = 0;
     if (m->survivors_len == 0) return no_survivors(m, d);
     if (m->answered)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu has had its answer",
+        return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu already has its answer",
                            (unsigned long long)m->round);
     for (uint32_t i = 0; i < m->a.nodes; i++) told += m->confirmed[i];
     if (told < m->a.threshold)
-        return sherd__fail(d, SHERD_EFEWNODES, "others may have been told of other survivors",
+        return sherd__fail(d, SHERD_EFEWNODES, "other members may have been given other survivors",
                            "survivors that %u nodes confirm: expected at least %u", told,
                            m->a.threshold);
     for (uint32_t i = 0; i < m->survivors_len; i++)
         if (!m->held[m->survivors[i]])
-            return sherd__fail(d, SHERD_ECLOSED, NULL, "no piece of node %u came", m->survivors[i]);
+            return sherd__fail(d, SHERD_ECLOSED, NULL, "no piece of node %u was received",
+                               m->survivors[i]);
     return SHERD_OK;
 }
 

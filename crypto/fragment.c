@@ -141,18 +141,19 @@ static int length_check(const sherd__fragment_info *i, size_t each, sherd_diag *
     sherd__csr csr;
     if (i->encoding == SHERD__CSR) {
         if (sherd__csr_layout(i, &csr)) return SHERD_OK;
-        return sherd__fail(d, SHERD_EFRAME, NULL, "no block in CSR of %llu x %llu has %llu bytes",
+        return sherd__fail(d, SHERD_EFRAME, NULL,
+                           "a block in CSR of %llu x %llu cannot have %llu bytes",
                            (unsigned long long)i->rows, (unsigned long long)i->cols,
                            (unsigned long long)i->len);
     }
     if (!sherd__mul(i->rows, i->cols, &len) || !sherd__mul(len, each * blocks, &len) ||
         !sherd__add(len, 8 * (size_t)i->groups, &len))
-        return sherd__fail(d, SHERD_EFRAME, NULL, "fragment sizes wrap");
+        return sherd__fail(d, SHERD_EFRAME, NULL, "fragment sizes overflow");
     /* With several groups, rows * cols is only an upper bound of the values: narrower groups have
      * fewer. */
     bool exact = i->groups <= 1;
     if (exact ? i->len != len : i->len > len || i->len < 8 * (uint64_t)i->groups)
-        return sherd__fail(d, SHERD_EFRAME, NULL, "a fragment of %llu bytes where %llu belong",
+        return sherd__fail(d, SHERD_EFRAME, NULL, "a fragment of %llu bytes, expected %llu",
                            (unsigned long long)i->len, (unsigned long long)len);
     return SHERD_OK;
 }
@@ -223,7 +224,7 @@ static int entries_check(sherd__fragment_check *c, const sherd__fragment_info *i
 {
     sherd__csr csr;
     if (!sherd__csr_layout(i, &csr))
-        return sherd__fail(d, SHERD_EFRAME, NULL, "a length that is none of CSR");
+        return sherd__fail(d, SHERD_EFRAME, NULL, "a length that CSR cannot have");
     uint64_t counted = got < csr.columns ? got : csr.columns;
     uint64_t here = got < csr.columns ? 0 : (got - csr.columns) / csr.width; /* columns */
     for (; c->group < i->groups; c->group++, c->row = 0) {
@@ -274,7 +275,7 @@ static int groups_check(const sherd__fragment_check *c, const sherd__fragment_in
     size_t blocks = i->primes ? i->primes : 1;
     if (c->rows != i->rows || c->widest != i->cols)
         return sherd__fail(d, SHERD_EFRAME, NULL,
-                           "group table of %llu x %llu where %llu x %llu is announced",
+                           "group table of %llu x %llu, expected %llu x %llu as announced",
                            (unsigned long long)c->rows, (unsigned long long)c->widest,
                            (unsigned long long)i->rows, (unsigned long long)i->cols);
     if (i->encoding != SHERD__CSR &&

@@ -19,7 +19,7 @@ static int same_fit(sherd__layer *l, sherd_diag *d)
 {
     size_t n;
     if (!sherd__form_size(l->in, &n))
-        return sherd__fail(d, SHERD_ESHAPE, NULL, "a layer's input is too large to count");
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "a layer's input is too large");
     l->out = l->in;
     return SHERD_OK;
 }

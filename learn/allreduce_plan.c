@@ -28,7 +28,7 @@ static double number_at(const uint8_t *bytes)
 
 static int none(sherd_diag *d, const char *what, uint64_t v)
 {
-    return sherd__fail(d, SHERD_EFORMAT, NULL, "%s %" PRIu64 " in a plan of a circle", what, v);
+    return sherd__fail(d, SHERD_EFORMAT, NULL, "%s %" PRIu64 " in an all-reduce plan", what, v);
 }
 
 /* ---- MEET ------------------------------------------------------------------------------------ */
@@ -76,7 +76,7 @@ int sherd__allreduce_plan_parse(sherd__allreduce_plan *out, const uint8_t *bytes
     };
     uint64_t v[12];
     if (len != 8 * SHERD__ALLREDUCE_PLAN)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan of a circle of %zu bytes", len);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "an all-reduce plan of %zu bytes", len);
     for (size_t i = 0; i < 12; i++) {
         v[i] = sherd__get_u64(bytes + 8 * i);
         if (v[i] < of[i].least || v[i] > of[i].most) return none(d, of[i].name, v[i]);
@@ -136,7 +136,7 @@ int sherd__allreduce_round_parse(sherd__allreduce_round *out, sherd__step_plan *
 {
     const size_t head = 8 * SHERD__ALLREDUCE_STEP;
     if (len < head)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "a step of a circle of %zu bytes", len);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "an all-reduce step of %zu bytes", len);
     uint64_t format = sherd__get_u64(bytes), local = sherd__get_u64(bytes + 40);
     sherd__allreduce_round r = { .round = sherd__get_u64(bytes + 8),
                                  .commit = sherd__get_u64(bytes + 16),
@@ -183,7 +183,7 @@ int sherd__allreduce_state_parse(sherd__allreduce_question *out, const uint8_t *
                                  sherd_diag *d)
 {
     if (len != 8 * SHERD__ALLREDUCE_STATE || sherd__get_u64(bytes) != SHERD__ALLREDUCE_FORMAT)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "a question of %zu bytes that is none", len);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "%zu bytes that are not a question", len);
     *out = (sherd__allreduce_question){ sherd__get_u64(bytes + 8), number_at(bytes + 16),
                                         sherd__get_u64(bytes + 24),
                                         sherd__get_u64(bytes + 32) != 0 };

@@ -139,7 +139,7 @@ static int among_post(void *ctx, sherd__part *p, sherd_diag *d)
     if (a->given > 0) a->posted = a->given = 0; /* a new round */
     if (a->posted == a->c->count || !p->sums->whole)
         return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
-                           "processes that are peers train by synchronous steps in fixed point");
+                           "peer processes train by synchronous steps in fixed point");
     a->parts[a->posted++] = p;
     return a->posted - 1 == a->c->rank ? a->inner.ops->post(a->inner.ctx, p, d) : SHERD_OK;
 }
@@ -147,7 +147,7 @@ static int among_post(void *ctx, sherd__part *p, sherd_diag *d)
 static int among_next(void *ctx, sherd__part **out, sherd_diag *d)
 {
     among *a = ctx;
-    if (a->given == a->posted) return sherd__fail(d, SHERD_EINVAL, NULL, "no part is under way");
+    if (a->given == a->posted) return sherd__fail(d, SHERD_EINVAL, NULL, "no part is in progress");
     int err = a->given == 0 ? exchange(a, d) : SHERD_OK;
     if (!err) *out = a->parts[a->given++];
     return err;

@@ -25,7 +25,9 @@ static int conv_fit(sherd__layer *l, sherd_diag *d)
                            "a conv2d layer with %zu units and a window of %zu", l->spec.units, w);
     if (!sherd__mul(2, l->spec.padding, &around) || !sherd__add(l->in.height, around, &high) ||
         !sherd__add(l->in.width, around, &wide) || w > high || w > wide || l->spec.padding >= w)
-        return sherd__fail(d, SHERD_ESHAPE, "the window must fit, the padding be smaller than it",
+        return sherd__fail(d, SHERD_ESHAPE,
+                           "the window must fit into the image, and the padding must be smaller "
+                           "than the window",
                            "a conv2d window of %zu with padding %zu on an image of %zu x %zu", w,
                            l->spec.padding, l->in.height, l->in.width);
     l->out = (sherd__form){ (high - w) / stride_of(l) + 1, (wide - w) / stride_of(l) + 1,
@@ -34,7 +36,7 @@ static int conv_fit(sherd__layer *l, sherd_diag *d)
     if (!sherd__mul(w, w, &l->rows) || !sherd__mul(l->rows, l->in.channels, &l->rows) ||
         !sherd__mul(l->out.height, l->out.width, &pixels) ||
         !sherd__mul(pixels, l->rows, &l->scratch_each))
-        return sherd__fail(d, SHERD_ESHAPE, NULL, "a conv2d layer is too large to count");
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "a conv2d layer is too large");
     return SHERD_OK;
 }
 

@@ -50,7 +50,7 @@ static int dense_fit(sherd__layer *l, sherd_diag *d)
     if (l->spec.units == 0)
         return sherd__fail(d, SHERD_EINVAL, "give it units", "a dense layer without units");
     if (!sherd__form_size(l->in, &l->rows))
-        return sherd__fail(d, SHERD_ESHAPE, NULL, "a dense layer's input is too large to count");
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "a dense layer's input is too large");
     l->cols = l->spec.units;
     l->out = (sherd__form){ 1, 1, l->cols };
     return SHERD_OK;

@@ -15,21 +15,25 @@
 #include "learn/draw.h"
 #include "learn/train.h"
 
-/* Allocates rows x cols f64 inputs, and labels or values. */
-static int make(sherd__dataset *out, const char *what, size_t rows, size_t cols, size_t size,
-                size_t target, sherd_diag *d)
+/* The numbers of an example, and the bytes of each and of its target. */
+typedef struct numbers {
+    size_t cols, size, target;
+} numbers;
+
+/* Allocates inputs, and labels or values. */
+static int make(sherd__dataset *out, const char *what, size_t rows, numbers of, sherd_diag *d)
 {
     size_t bytes, targets;
     memset(out, 0, sizeof *out);
-    if (rows == 0 || cols == 0 || rows > UINT32_MAX)
+    if (rows == 0 || of.cols == 0 || rows > UINT32_MAX)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%s: %zu examples of %zu numbers", what, rows,
-                           cols);
-    if (!sherd__mul(rows, cols, &bytes) || !sherd__mul(bytes, size, &bytes) ||
-        !sherd__mul(rows, target, &targets) || !(out->owned[0] = sherd__alloc_large(bytes)) ||
+                           of.cols);
+    if (!sherd__mul(rows, of.cols, &bytes) || !sherd__mul(bytes, of.size, &bytes) ||
+        !sherd__mul(rows, of.target, &targets) || !(out->owned[0] = sherd__alloc_large(bytes)) ||
         !(out->owned[1] = sherd__alloc(targets))) {
         sherd__dataset_fini(out);
         return sherd__fail(d, SHERD_ENOMEM, "take fewer examples",
-                           "%s: no memory for %zu examples of %zu numbers", what, rows, cols);
+                           "%s: no memory for %zu examples of %zu numbers", what, rows, of.cols);
     }
     return SHERD_OK;
 }
@@ -68,7 +72,7 @@ int sherd__generate_spiral(sherd__dataset *out, size_t examples, size_t classes,
         return sherd__fail(d, SHERD_EINVAL, "more examples, or fewer classes",
                            "spiral: %zu examples for %zu classes: each has one or more", examples,
                            classes);
-    int err = make(out, "spiral", examples, 2, sizeof(double), sizeof(uint32_t), d);
+    int err = make(out, "spiral", examples, (numbers){ 2, sizeof(double), sizeof(uint32_t) }, d);
     if (err != 0) return err;
     double *x = out->owned[0];
     uint32_t *labels = out->owned[1];
@@ -94,7 +98,7 @@ int sherd__generate_spiral(sherd__dataset *out, size_t examples, size_t classes,
 
 int sherd__generate_parabola(sherd__dataset *out, size_t examples, sherd_diag *d)
 {
-    int err = make(out, "parabola", examples, 1, sizeof(double), sizeof(double), d);
+    int err = make(out, "parabola", examples, (numbers){ 1, sizeof(double), sizeof(double) }, d);
     if (err != 0) return err;
     double *x = out->owned[0], *y = out->owned[1];
     for (size_t i = 0; i < examples; i++) {
@@ -113,7 +117,8 @@ int sherd__generate_random(sherd__dataset *out, size_t examples, size_t inputs, 
     sherd__seeded state;
     if (classes == 0 || classes > UINT32_MAX)
         return sherd__fail(d, SHERD_EINVAL, NULL, "random: %zu classes", classes);
-    int err = make(out, "random", examples, inputs, sizeof(double), sizeof(uint32_t), d);
+    int err = make(out, "random", examples, (numbers){ inputs, sizeof(double), sizeof(uint32_t) },
+                   d);
     if (err != 0) return err;
     double *x = out->owned[0];
     uint8_t *bytes = out->owned[0]; /* words are converted to numbers in place */
@@ -134,7 +139,8 @@ int sherd__generate_random(sherd__dataset *out, size_t examples, size_t inputs, 
 
 int sherd__generate_digits(sherd__dataset *out, size_t first, size_t examples, sherd_diag *d)
 {
-    int err = make(out, "digits", examples, SHERD__DIGIT_PIXELS, 1, sizeof(uint32_t), d);
+    int err = make(out, "digits", examples, (numbers){ SHERD__DIGIT_PIXELS, 1, sizeof(uint32_t) },
+                   d);
     if (err != 0) return err;
     uint8_t *pixels = out->owned[0], label;
     uint32_t *labels = out->owned[1];

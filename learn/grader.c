@@ -66,7 +66,7 @@ int sherd__grader_new(sherd__grader **out, const sherd__recipe *r, size_t batch,
     if (err) {
         sherd__grader_free(g);
         *out = NULL;
-        return sherd__fail(d, err, NULL, "cannot make a network: %s", sherd_strerror(err));
+        return sherd__fail_to(d, err, "make a network");
     }
     sherd__network_hook(g->network, &(sherd__network_hooks){ need_tier, tier_done, g });
     return SHERD_OK;
@@ -134,7 +134,7 @@ int sherd__recipe_tiers(const sherd__recipe *r, size_t *tiers,
         in = l.out;
         if (l.cols == 0) continue;
         if (!sherd__mul(l.rows, l.cols, &counts[n]) || !sherd__add(counts[n], l.cols, &counts[n]))
-            return sherd__fail(d, SHERD_ESHAPE, NULL, "layer %zu is too large to count", i);
+            return sherd__fail(d, SHERD_ESHAPE, NULL, "layer %zu is too large", i);
         n++;
     }
     *tiers = n;
@@ -317,7 +317,7 @@ static int run_local(sherd__grader *g, const sherd__shard *s, sherd__graded *out
     for (uint64_t i = 0; i < how->steps && !err; i++) {
         size_t rows = all - at < batch ? all - at : batch;
         if (i > 0 && g->how->stop && g->how->stop(g->how->ctx))
-            return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "nobody waits for these steps");
+            return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "these steps were cancelled");
         err = learn(g, s, at, rows, i == 0 ? &first : &later, d);
         if (err) return err;
         if (i == 0) {

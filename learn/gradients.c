@@ -157,19 +157,19 @@ void sherd__gradients_most(const gradients *g, double *most)
     }
 }
 
-void sherd__gradients_scales_of(const gradients *g, const double *most, double rate,
-                                double examples, unsigned room, unsigned try, int32_t *scales)
+void sherd__gradients_scales_of(const gradients *g, const double *most, const sherd__scaling *by,
+                                int32_t *scales)
 {
-    int lower = try < 2 ? 16 * (int)
+    const int try = (int)by->try, lower = try < 2 ? 16 *
     try : GRADIENTS_DIGITS
-        *((int)try - 2);
+        *(try - 2);
     for (size_t t = 0; t < g->tiers; t++) {
         double bound;
         int e = 0;
-        bound = (most[t] > 0 && isfinite(most[t]) && try < 2 ? most[t] : 1) * examples;
-        if (g->o.local_steps) bound *= rate;
+        bound = (most[t] > 0 && isfinite(most[t]) && try < 2 ? most[t] : 1) * by->examples;
+        if (g->o.local_steps) bound *= by->rate;
         if (isfinite(bound) && bound > 0) frexp(bound, &e);
-        int scale = (int)room - GRADIENTS_HEADROOM - e - lower;
+        int scale = (int)by->room - GRADIENTS_HEADROOM - e - lower;
         scales[t] = scale > 1000 ? 1000 : scale < -1000 ? -1000 : scale;
     }
 }
@@ -179,7 +179,7 @@ void sherd__gradients_scales(const gradients *g, double rate, double examples, u
 {
     double most[SHERD__RECIPE_LAYERS_MAX];
     sherd__gradients_most(g, most);
-    sherd__gradients_scales_of(g, most, rate, examples, room, try, scales);
+    sherd__gradients_scales_of(g, most, &(sherd__scaling){ rate, examples, room, try }, scales);
 }
 
 double sherd__gradients_local(const gradients *g, double rate, const size_t *cuts, uint32_t n,
@@ -274,7 +274,7 @@ static int grade(gradients *g, const sherd__step *s, uint32_t shards, uint32_t p
         if (d && !d->code) *d = now;
         return err;
     }
-    return err ? sherd__fail(d, SHERD_ERANGE, "a smaller rate", "a gradient is beyond all scales")
+    return err ? sherd__fail(d, SHERD_ERANGE, "a smaller rate", "a gradient exceeds all scales")
                : SHERD_OK;
 }
 
@@ -339,7 +339,8 @@ static int sync_step(gradients *g, const sherd__step *s, sherd__step_result *out
 static int step(void *ctx, const sherd__step *s, sherd__step_result *out, sherd_diag *d)
 {
     gradients *g = ctx;
-    if (g->broken) return sherd__fail(d, SHERD_EFEWNODES, NULL, "who computed gradients is gone");
+    if (g->broken)
+        return sherd__fail(d, SHERD_EFEWNODES, NULL, "nothing is left that computes gradients");
     if (s->len == 0) return sherd__fail(d, SHERD_EINVAL, NULL, "a step without examples");
     return g->o.async ? sherd__gradients_async_step(g, s, out, d) : sync_step(g, s, out, d);
 }
@@ -433,11 +434,10 @@ int sherd__gradients_check(const sherd__gradients_options *o, sherd_diag *d)
                            SHERD__SHARDS_MAX);
     if (sherd__network_dtype(o->network) != SHERD_F64)
         return sherd__fail(d, SHERD_EINVAL, "train it in f64",
-                           "gradients travel in f64 alone, the "
-                           "network is in %s",
+                           "gradients are sent in f64 only, the network is in %s",
                            sherd_dtype_name(sherd__network_dtype(o->network)));
     if (o->local_steps && o->optimiser->spec.method != SHERD__SGD)
-        return sherd__fail(d, SHERD_EINVAL, "take sgd, or no local steps",
+        return sherd__fail(d, SHERD_EINVAL, "use sgd, or no local steps",
                            "local steps are those of plain descent, the optimiser is %s",
                            sherd__method_name(o->optimiser->spec.method));
     return SHERD_OK;

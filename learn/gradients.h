@@ -100,14 +100,14 @@ typedef struct sherd__part {
     struct sherd__part *next; /* for the engine, while it has the part */
 } sherd__part;
 
-/** A gradient engine. Constant and shared; every slot but grain is mandatory. */
+/** A gradient engine. Constant and shared; every slot but shards_per_task is mandatory. */
 typedef struct sherd__gradient_engine_ops {
     const char *name;
     /** Returns how many parts can be in progress at once; at least 1. */
     uint32_t (*workers)(void *ctx);
     /** Returns how many shards a part of an asynchronous step should have, 1 to `most`. More than 1
      *  pays if the engine finds the cost of a part high compared with computing. NULL: always 1. */
-    uint32_t (*grain)(void *ctx, uint32_t most);
+    uint32_t (*shards_per_task)(void *ctx, uint32_t most);
     /** Takes the part. Its outcome, failures included, is returned by `next`, unless `next`
      *  fails. */
     int (*post)(void *ctx, sherd__part *part, sherd_diag *d);
@@ -122,10 +122,15 @@ typedef struct sherd__gradient_engine {
     void *ctx;
 } sherd__gradient_engine;
 
-/** Creates an engine of `threads` threads of this process, at least 1. `batch` is the most examples
- *  of a shard. Borrows the data. SHERD_ENOMEM, errors of sherd__grader_new. */
+/** The most examples of a shard, bits of fixed point (0: floats), and threads, at least 1. */
+typedef struct sherd__here_options {
+    size_t batch;
+    unsigned bits, threads;
+} sherd__here_options;
+/** Creates an engine of threads of this process. Borrows the data. SHERD_ENOMEM, errors of
+ *  sherd__grader_new. */
 int sherd__gradients_here(sherd__gradient_engine *out, const sherd__recipe *r,
-                          const sherd__dataset *data, size_t batch, unsigned bits, unsigned threads,
+                          const sherd__dataset *data, const sherd__here_options *opt,
                           sherd_diag *d) SHERD_MUST;
 /** Accepts a zeroed engine. */
 void sherd__gradient_engine_free(sherd__gradient_engine e);

@@ -12,7 +12,7 @@
 #include "learn/allreduce.h"
 #include "learn/gradients_state.h"
 
-typedef struct circle {
+typedef struct allreduce_stepper {
     gradients g; /* first: the part shared with other steppers by gradients */
     sherd__allreduce_lead lead;
     bool *dropped;
@@ -21,7 +21,7 @@ typedef struct circle {
     size_t state_len; /* numbers of the state to fetch */
     bool behind;      /* steps were made since the last fetch */
     int ended;        /* the error that ended the steps */
-} circle;
+} allreduce_stepper;
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
@@ -41,14 +41,16 @@ void sherd__allreduce_state_of(const sherd__network *n, const sherd__optimiser *
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /* Requests the step with coarser scales until everything fits. */
-static int ask(circle *c, sherd__allreduce_step *s, sherd_diag *d)
+static int ask(allreduce_stepper *c, sherd__allreduce_step *s, sherd_diag *d)
 {
     gradients *g = &c->g;
     int err = SHERD_EBUSY;
     sherd_diag last = { 0 };
     for (unsigned try = 0; try < GRADIENTS_TRIES && err == SHERD_EBUSY; try++) {
         sherd_diag now = { 0 };
-        sherd__gradients_scales_of(g, c->most, s->rate, s->weight, s->room, try, g->scales);
+        sherd__gradients_scales_of(g, c->most,
+                                   &(sherd__scaling){ s->rate, s->weight, s->room, try },
+                                   g->scales);
         err = c->lead.ops->step(c->lead.ctx, s, &now);
         g->stats.rescaled += try > 0;
         last = now;
@@ -57,14 +59,14 @@ static int ask(circle *c, sherd__allreduce_step *s, sherd_diag *d)
         c->ended = err;
         return sherd__fail(d, err, now.hint[0] ? now.hint : NULL, "%s", now.message);
     }
-    return err ? sherd__fail(d, SHERD_ERANGE, "a smaller rate",
-                             "a gradient is beyond all scales: %s", last.message)
+    return err ? sherd__fail(d, SHERD_ERANGE, "a smaller rate", "a gradient exceeds all scales: %s",
+                             last.message)
                : SHERD_OK;
 }
 
 /* Converts the members' reports into the figures of the step. */
-static void figures(circle *c, const sherd__allreduce_step *s, sherd__gradients_update *u,
-                    sherd__step_result *out)
+static void figures(allreduce_stepper *c, const sherd__allreduce_step *s,
+                    sherd__gradients_update *u, sherd__step_result *out)
 {
     gradients *g = &c->g;
     double cost = 0;
@@ -85,13 +87,14 @@ static void figures(circle *c, const sherd__allreduce_step *s, sherd__gradients_
 
 static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd_diag *d)
 {
-    circle *c = ctx;
+    allreduce_stepper *c = ctx;
     gradients *g = &c->g;
     if (g->broken)
-        return sherd__fail(d, SHERD_EFEWNODES, NULL, "those who computed gradients are gone");
+        return sherd__fail(d, SHERD_EFEWNODES, NULL, "no node that computes gradients is left");
     if (at->len == 0) return sherd__fail(d, SHERD_EINVAL, NULL, "a step without examples");
     if (!at->list || at->list->len < at->len || at->first > at->list->len - at->len)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "rows of no list: members could not name them");
+        return sherd__fail(d, SHERD_EINVAL, NULL,
+                           "rows that are in no list: members cannot name them");
     uint32_t shards = sherd__gradients_cut(g, at->len);
     double weight = (double)at->len;
     if (g->o.local_steps) weight = sherd__gradients_local(g, at->rate, g->cuts, shards, g->local);
@@ -127,14 +130,14 @@ static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd
 
 static int settle(void *ctx, sherd_diag *d)
 {
-    circle *c = ctx;
+    allreduce_stepper *c = ctx;
     gradients *g = &c->g;
     sherd__optimiser *o = g->o.optimiser;
     size_t count = g->count;
     if (!c->behind) return SHERD_OK;
     if (g->broken)
-        return sherd__fail(d, c->ended, "go on from the last checkpoint, where there is one",
-                           "the parameters are with nodes that are out of reach");
+        return sherd__fail(d, c->ended, "continue from the last checkpoint, if there is one",
+                           "the nodes that hold the parameters cannot be reached");
     int err = c->lead.ops->state(c->lead.ctx, c->state, c->state_len, d);
     double steps = c->state[c->state_len - 1]; /* members agree on it, but there may be only one
                                                   member */
@@ -154,7 +157,7 @@ static int settle(void *ctx, sherd_diag *d)
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-static void free_memory(circle *c)
+static void free_memory(allreduce_stepper *c)
 {
     sherd__free(c->dropped);
     sherd__free(c->state);
@@ -163,13 +166,13 @@ static void free_memory(circle *c)
 
 static void free_stepper(void *ctx)
 {
-    circle *c = ctx;
+    allreduce_stepper *c = ctx;
     c->lead.ops->free(c->lead.ctx);
     free_memory(c);
 }
 
 const sherd__stepper_ops sherd__allreduce_stepper_ops = {
-    .name = "circle",
+    .name = "allreduce",
     .traits = SHERD__STEPPER_ROWS | SHERD__STEPPER_FAR,
     .step = step,
     .settle = settle,
@@ -183,7 +186,7 @@ static int check(const sherd__gradients_options *o, sherd_diag *d)
                            "a sum among nodes waits for all of them");
     if (o->bits == 0)
         return sherd__fail(d, SHERD_EINVAL, "train in fixed point",
-                           "sums of floats hang on their order: nodes would not agree");
+                           "sums of floats depend on their order: nodes would not agree");
     return sherd__gradients_check(o, d);
 }
 
@@ -193,7 +196,7 @@ int sherd__stepper_allreduce(sherd__stepper *out, const sherd__gradients_options
     *out = (sherd__stepper){ 0 };
     int err = check(opt, d);
     if (err) return err;
-    circle *c = sherd__calloc(1, sizeof *c);
+    allreduce_stepper *c = sherd__calloc(1, sizeof *c);
     if (!c) return sherd__fail_memory(d, "gradients");
     c->g.o = *opt;
     c->lead = lead;

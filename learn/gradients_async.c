@@ -202,9 +202,15 @@ static int collect(gradients *g, sherd_diag *d)
 
 /* Sends shards [first, first + n) of this step as one part. `all` is the weight of the whole
    step. */
-static int send_shards(gradients *g, const sherd__step *s, uint32_t first, uint32_t n,
-                       uint32_t shards, double all, sherd_diag *d)
+/* Shards [first, first + n) of a step that has so many, and the weight of all of them. */
+typedef struct sending {
+    uint32_t first, n, shards;
+    double all;
+} sending;
+
+static int send_shards(gradients *g, const sherd__step *s, const sending *which, sherd_diag *d)
 {
+    const uint32_t first = which->first, n = which->n;
     size_t from = g->cuts[first], len = g->cuts[first + n] - from;
     piece *p = take_piece(g, len);
     if (!p) return sherd__fail_memory(d, "a gradient");
@@ -218,8 +224,8 @@ static int send_shards(gradients *g, const sherd__step *s, uint32_t first, uint3
         p->local[i] = g->local[first + i]; /* weights were computed over all shards of the step */
         p->weight += p->local[i].weight;
     }
-    p->share = p->weight / all;
-    unsigned room = sherd__gradients_room(shards);
+    p->share = p->weight / which->all;
+    unsigned room = sherd__gradients_room(which->shards);
     sherd__gradients_scales(g, s->rate, p->weight, room, 0, p->scales);
     sherd__sums_clear(&p->sums);
     p->part = (sherd__part){ .params = sherd__gradients_version(g, d),
@@ -245,10 +251,12 @@ static uint32_t most_under_way(const gradients *g)
 
 /* Returns the shards of the next part: the engine's choice, limited so that every worker has a part
    of the step. */
-static uint32_t grain(const gradients *g, uint32_t shards)
+static uint32_t shards_per_task(const gradients *g, uint32_t shards)
 {
     uint32_t most = shards / most_under_way(g);
-    return most > 1 && g->o.engine.ops->grain ? g->o.engine.ops->grain(g->o.engine.ctx, most) : 1;
+    return most > 1 && g->o.engine.ops->shards_per_task
+               ? g->o.engine.ops->shards_per_task(g->o.engine.ctx, most)
+               : 1;
 }
 
 /* Sends every shard once and waits until at least one part is back. */
@@ -257,12 +265,12 @@ static int all_shards(gradients *g, const sherd__step *s, uint32_t shards, doubl
 {
     int err = SHERD_OK;
     for (uint32_t i = 0, n; i < shards && !err; i += n) {
-        n = grain(g, shards);
+        n = shards_per_task(g, shards);
         if (n > shards - i) n = shards - i;
         /* Workers too fast for the staleness bound wait, too. */
         while (!err && g->under_way && (g->held || g->under_way >= most_under_way(g)))
             err = collect(g, d);
-        if (!err) err = send_shards(g, s, i, n, shards, all, d);
+        if (!err) err = send_shards(g, s, &(sending){ i, n, shards, all }, d);
     }
     while (!err && g->applied == 0 && g->under_way) err = collect(g, d);
     return err;

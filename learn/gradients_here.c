@@ -176,7 +176,7 @@ static int here_next(void *ctx, sherd__part **out, sherd_diag *d)
     pthread_mutex_lock(&a->lock);
     if (a->under_way == 0) {
         pthread_mutex_unlock(&a->lock);
-        return sherd__fail(d, SHERD_EINVAL, NULL, "no part is under way");
+        return sherd__fail(d, SHERD_EINVAL, NULL, "no part is in progress");
     }
     while (!a->back) pthread_cond_wait(&a->done, &a->lock);
     *out = a->back;
@@ -246,23 +246,22 @@ static int start(here *a, uint32_t number, const sherd__recipe *r, unsigned bits
 }
 
 int sherd__gradients_here(sherd__gradient_engine *out, const sherd__recipe *r,
-                          const sherd__dataset *data, size_t batch, unsigned bits, unsigned threads,
-                          sherd_diag *d)
+                          const sherd__dataset *data, const sherd__here_options *opt, sherd_diag *d)
 {
     *out = (sherd__gradient_engine){ 0 };
     here *a = sherd__calloc(1, sizeof *a);
     if (!a) return sherd__fail_memory(d, "threads");
     a->data = data;
-    a->batch = batch;
+    a->batch = opt->batch;
     a->last = &a->first;
     a->back_last = &a->back;
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->todo, NULL);
     pthread_cond_init(&a->done, NULL);
-    a->hands = sherd__calloc(threads, sizeof *a->hands);
-    a->count = a->hands ? threads : 0;
+    a->hands = sherd__calloc(opt->threads, sizeof *a->hands);
+    a->count = a->hands ? opt->threads : 0;
     int err = a->hands ? SHERD_OK : sherd__fail_memory(d, "threads");
-    for (uint32_t i = 0; i < a->count && !err; i++) err = start(a, i, r, bits, d);
+    for (uint32_t i = 0; i < a->count && !err; i++) err = start(a, i, r, opt->bits, d);
     if (err) {
         here_free(a);
         return err;

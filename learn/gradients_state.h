@@ -74,13 +74,19 @@ int sherd__sums_init(sherd__sums *s, size_t tiers, const size_t *counts, bool wh
 void sherd__sums_fini(sherd__sums *s);
 void sherd__sums_clear(sherd__sums *s);
 
-/** Computes scales for sums over `examples` at this rate, coarser with each `try`. */
+/** Sums over so many examples at this rate, in integers up to 2^room; the scales are coarser with
+ *  each `try`. */
+typedef struct sherd__scaling {
+    double rate, examples;
+    unsigned room, try;
+} sherd__scaling;
+/** Computes scales for sums over `examples` at this rate. */
 void sherd__gradients_scales(const gradients *g, double rate, double examples, unsigned room,
                              unsigned try, int32_t *scales);
 /** As sherd__gradients_scales, with the largest entries of the last gradient given by tier in
  *  `most`. */
-void sherd__gradients_scales_of(const gradients *g, const double *most, double rate,
-                                double examples, unsigned room, unsigned try, int32_t *scales);
+void sherd__gradients_scales_of(const gradients *g, const double *most, const sherd__scaling *by,
+                                int32_t *scales);
 void sherd__gradients_most(const gradients *g, double *most);
 /** Returns whether a worker is left that could compute. If so, a step is repeated if all its parts
  *  were dropped. */

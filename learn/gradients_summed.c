@@ -71,7 +71,7 @@ static int ask(summed *s, const sherd__step *at, uint32_t *in, sherd_diag *d)
         again = s->summer.clip == 0 && too_large(s, room);
     }
     return again ? sherd__fail(d, SHERD_ERANGE, "a smaller rate",
-                               "a gradient is beyond all scales: training diverged")
+                               "a gradient exceeds all scales: training diverged")
                  : SHERD_OK;
 }
 
@@ -82,7 +82,8 @@ static int read_figures(const summed *s, figures *f, sherd_diag *d)
     double by = s->summer.clip > 0 ? (double)SHERD__PRIVACY_FIGURE : 1;
     if (s->summer.clip == 0 && (from[0] <= 0 || from[2] < 0 || from[2] > from[0]))
         return sherd__fail(d, SHERD_EWRONG,
-                           from[0] ? NULL : "give --examples the number of the node that has most",
+                           from[0] ? NULL
+                                   : "set --examples to the largest number of examples of a node",
                            "a sum over %lld examples with %lld hits: a node did not do its part, "
                            "or no node has an example in this batch",
                            (long long)from[0], (long long)from[2]);
@@ -112,7 +113,7 @@ static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd
     gradients *g = &s->g;
     uint32_t in = 0;
     if (g->broken)
-        return sherd__fail(d, SHERD_EFEWNODES, NULL, "those who computed gradients are gone");
+        return sherd__fail(d, SHERD_EFEWNODES, NULL, "no node that computes gradients is left");
     figures f = { 0 };
     int err = ask(s, at, &in, d);
     if (!err) err = read_figures(s, &f, d);

@@ -175,7 +175,7 @@ static void take_place(sherd__own_grader *g, uint64_t place, size_t i)
 int sherd__own_take(sherd__own_grader *g, uint64_t first, size_t len, sherd_diag *d)
 {
     if (g->stop && g->stop(g->stop_ctx))
-        return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "the round was given up");
+        return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "the round was abandoned");
     for (size_t i = 0; i < len; i++) take_place(g, first + i, i);
     return SHERD_OK;
 }

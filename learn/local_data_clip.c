@@ -203,18 +203,17 @@ static void add_norm(sherd__own_grader *g, size_t i, double norm, int power)
 }
 
 /* Computes the gradient of example i of a convolution with `rows` output pixels. */
-static int make_each(sherd__own_grader *g, sherd__own_tier *t, sherd_view x, const double *dy,
-                     size_t i, size_t rows, sherd_diag *d)
+static int make_each(sherd__own_grader *g, sherd__own_tier *t, size_t i, sherd_view x,
+                     const double *dy, sherd_diag *d)
 {
     double *to = t->each + i * each_len(t);
-    const double *from = dy + i * rows * t->cols;
     sherd__tiled p = { .type = SHERD_F64,
                        .c = to,
                        .ldc = t->cols,
-                       .a = sherd_view_t(sherd_view_sub(x, i * rows, rows, 0, x.cols)),
-                       .b = sherd_view_c(from, SHERD_F64, rows, t->cols) };
+                       .a = sherd_view_t(x),
+                       .b = sherd_view_c(dy, SHERD_F64, x.rows, t->cols) };
     int err = sherd__local_multiply(g->here, &p, d);
-    sum_biases(t, from, rows, to + t->rows * t->cols);
+    sum_biases(t, dy, x.rows, to + t->rows * t->cols);
     t->power[i] = power_of(to, each_len(t));
     scale(to, each_len(t), power_of_two(-t->power[i]));
     add_norm(g, i, sqrt(squares(to, each_len(t), 1)), t->power[i]);
@@ -228,8 +227,10 @@ static int take(void *ctx, const sherd__layer *l, sherd_view x, const double *dy
     size_t examples = g->examples;
     if (!t->dense) {
         int err = SHERD_OK;
+        const size_t rows = x.rows / examples;
         for (size_t i = 0; i < examples && !err; i++)
-            err = make_each(g, t, x, dy, i, x.rows / examples, d);
+            err = make_each(g, t, i, sherd_view_sub(x, i * rows, rows, 0, x.cols),
+                            dy + i * rows * t->cols, d);
         return err;
     }
     t->x = x.data;

@@ -24,7 +24,7 @@ const char *sherd__loss_name(sherd__loss loss)
 static int check(sherd__loss loss, size_t m, size_t width, sherd__targets t, sherd_diag *d)
 {
     const char *name = sherd__loss_name(loss);
-    if (!name) return sherd__fail(d, SHERD_EINVAL, NULL, "%d is no loss", (int)loss);
+    if (!name) return sherd__fail(d, SHERD_EINVAL, NULL, "%d is not a loss", (int)loss);
     if ((t.values != NULL) == (t.labels != NULL))
         return sherd__fail(d, SHERD_EINVAL, NULL, "targets are either values or labels");
     if (loss == SHERD__LOSS_CROSS_ENTROPY && !t.labels)

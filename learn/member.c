@@ -68,7 +68,7 @@ int sherd__member_new(sherd__member **out, const sherd__member_options *o, sherd
     if (!err) return SHERD_OK;
     sherd__member_free(m);
     *out = NULL;
-    return sherd__fail(d, err, NULL, "cannot make a network: %s", sherd_strerror(err));
+    return sherd__fail_to(d, err, "make a network");
 }
 
 void sherd__member_free(sherd__member *m)

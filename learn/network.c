@@ -19,7 +19,7 @@
 
 static int too_large(sherd_diag *d, size_t i, const char *name)
 {
-    return sherd__fail(d, SHERD_ESHAPE, NULL, "layer %zu (%s) is too large to count", i, name);
+    return sherd__fail(d, SHERD_ESHAPE, NULL, "layer %zu (%s) is too large", i, name);
 }
 
 static void *numbers(const sherd__network *n)
@@ -141,7 +141,7 @@ static int check_spec(const sherd__network_spec *spec, size_t *size, sherd_diag 
         return sherd__fail(d, SHERD_EINVAL, NULL, "an input of %zu x %zu x %zu numbers",
                            spec->in.height, spec->in.width, spec->in.channels);
     if (!sherd__loss_name(spec->loss))
-        return sherd__fail(d, SHERD_EINVAL, NULL, "%d is no loss", (int)spec->loss);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%d is not a loss", (int)spec->loss);
     if (spec->dtype != 0 && spec->dtype != SHERD_F64 && spec->dtype != SHERD_F32)
         return sherd__fail(d, SHERD_EINVAL, NULL, "a network of dtype %d: expected f64 or f32",
                            (int)spec->dtype);

@@ -36,7 +36,7 @@ int sherd__optimiser_init(sherd__optimiser *out, const sherd__optimiser_spec *sp
     sherd__optimiser o = { .spec = *spec, .count = count };
     *out = (sherd__optimiser){ 0 };
     if (!sherd__method_name(spec->method))
-        return sherd__fail(d, SHERD_EINVAL, NULL, "%d is no optimiser", (int)spec->method);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%d is not an optimiser", (int)spec->method);
     o.spec.beta1 = or_else(spec->beta1, 0.9);
     o.spec.beta2 = or_else(spec->beta2, 0.999);
     o.spec.epsilon = or_else(spec->epsilon, 1e-8);
@@ -46,7 +46,7 @@ int sherd__optimiser_init(sherd__optimiser *out, const sherd__optimiser_spec *sp
                            (int)spec->dtype);
     if (!(o.spec.beta1 > 0 && o.spec.beta1 < 1) || !(o.spec.beta2 > 0 && o.spec.beta2 < 1) ||
         !(o.spec.epsilon > 0) || isinf(o.spec.epsilon))
-        return sherd__fail(d, SHERD_EINVAL, "betas lie between 0 and 1, epsilon above 0",
+        return sherd__fail(d, SHERD_EINVAL, "betas must be between 0 and 1, epsilon above 0",
                            "%s with beta1 %g, beta2 %g, epsilon %g",
                            sherd__method_name(spec->method), o.spec.beta1, o.spec.beta2,
                            o.spec.epsilon);
@@ -143,7 +143,7 @@ static int no_schedule(const sherd__schedule *s, const char *what, sherd_diag *d
 int sherd__schedule_check(const sherd__schedule *s, sherd_diag *d)
 {
     if ((unsigned)s->kind > SHERD__LINEAR)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "%d is no schedule", (int)s->kind);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%d is not a schedule", (int)s->kind);
     if (!(s->rate > 0) || isinf(s->rate)) return no_schedule(s, "the rate is above 0", d);
     if (s->kind == SHERD__CONSTANT) return SHERD_OK;
     if (s->period == 0) return no_schedule(s, "the period is at least 1 step", d);

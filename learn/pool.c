@@ -33,7 +33,7 @@ static int pool_fit(sherd__layer *l, sherd_diag *d)
                            w, l->in.height, l->in.width);
     if (!sherd__form_size(l->in, &n) || w > UINT16_MAX) /* indices within a square are 32-bit
                                                            numbers */
-        return sherd__fail(d, SHERD_ESHAPE, NULL, "a pool's input is too large to count");
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "a pool's input is too large");
     l->out = (sherd__form){ (l->in.height - w) / stride_of(l) + 1,
                             (l->in.width - w) / stride_of(l) + 1, l->in.channels };
     return SHERD_OK;

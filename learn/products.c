@@ -57,24 +57,33 @@ int sherd__products_hold(sherd__layer *l, const sherd__layer_call *call, bool *h
                                               : sherd__fail(d, err, mine.hint, "%s", mine.message);
 }
 
-/* Computes x B or x^T B, from the multiplier's copy of x or from x. */
-static int multiply(const sherd__layer *l, const sherd__layer_call *call, sherd_view x,
-                    bool transposed, sherd_view b, double *c, sherd_diag *d)
+/* x * b, or with `transposed` x^T * b. */
+typedef struct product {
+    sherd_view x;
+    bool transposed;
+    sherd_view b;
+} product;
+
+/* Computes a product from the multiplier's copy of x or from x. */
+static int multiply(const sherd__layer *l, const sherd__layer_call *call, const product *p,
+                    double *c, sherd_diag *d)
 {
+    const bool transposed = p->transposed;
     sherd_multiplier m = call->engine.products;
     sherd__windows w = sherd__layer_windows(l);
     size_t each = w.count > 0 ? w.count : 1;
     sherd_rows rows = { call->kept ? call->first * each : 0, call->examples * each };
     sherd_kept *kept = call->kept ? call->kept : l->held;
-    if (kept) return sherd_multiplier_multiply_rows(m, kept, rows, transposed, b, c, l->cols, d);
-    return sherd_multiplier_multiply(m, transposed ? sherd_view_t(x) : x, b, c, l->cols, d);
+    if (kept) return sherd_multiplier_multiply_rows(m, kept, rows, transposed, p->b, c, l->cols, d);
+    return sherd_multiplier_multiply(m, transposed ? sherd_view_t(p->x) : p->x, p->b, c, l->cols,
+                                     d);
 }
 
 int sherd__products_forward(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                             sherd_diag *d)
 {
     sherd_view w = sherd_view_c(l->weights, SHERD_F64, l->rows, l->cols);
-    int err = multiply(l, call, x, false, w, call->y, d);
+    int err = multiply(l, call, &(product){ x, false, w }, call->y, d);
     if (!call->returns) sherd__products_release(l, call->engine);
     if (err == 0 && !call->unbiased) sherd__bias_add(l, x.rows, call->y);
     return err;
@@ -93,7 +102,7 @@ int sherd__products_backward(sherd__layer *l, const sherd__layer_call *call, she
 {
     sherd_view dy = sherd_view_c(call->dy, SHERD_F64, x.rows, l->cols);
     int err = call->apart ? call->apart->take(call->apart->ctx, l, x, call->dy, d)
-                          : multiply(l, call, x, true, dy, l->weights_gradient, d);
+                          : multiply(l, call, &(product){ x, true, dy }, l->weights_gradient, d);
     sherd__products_release(l, call->engine);
     if (err != 0) return err;
     sherd__bias_gradient(l, x.rows, call->dy);

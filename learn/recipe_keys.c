@@ -309,7 +309,7 @@ static int read_method(sherd__recipe *r, const sherd__recipe_value *v, sherd_dia
     if (v->len != 1 && v->len != most[i]) return sherd__recipe_expected(v, what, NULL, d);
     for (size_t k = 1; k < v->len; k++)
         if (!sherd__word_number(v->words[k], &x[k - 1]) || !(x[k - 1] > 0 && x[k - 1] < 1))
-            return sherd__recipe_expected(v, what, "these lie between 0 and 1", d);
+            return sherd__recipe_expected(v, what, "these must be between 0 and 1", d);
     r->optimiser = (sherd__optimiser_spec){
         .method = (sherd__method)(i + 1), .beta1 = x[0], .beta2 = x[1], .epsilon = x[2]
     };

@@ -47,7 +47,7 @@ static int check_privacy(const sherd__secure_plan *p, sherd_diag *d)
                            p->clip, p->noise, SHERD__OWN_CLIP_LEAST, SHERD__OWN_CLIP_MOST,
                            SHERD__PRIVACY_NOISE_MAX);
     if (p->noise > 0 && p->clip == 0)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan with noise and without a clipping norm");
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan with noise needs a clipping norm");
     if (p->clip > 0 && p->rows > most)
         return sherd__fail(d, SHERD_EFORMAT, NULL,
                            "a plan with %" PRIu64 " places a round: "
@@ -90,10 +90,10 @@ int sherd__secure_plan_parse(sherd__secure_plan *out, const uint8_t *bytes, size
     }
     if (v[5] >= v[2] || v[6] > v[7] || (v[10] == 0) != (v[11] == 0))
         return sherd__fail(d, SHERD_EFORMAT, NULL,
-                           v[5] >= v[2]  ? "a plan for a node beyond all"
+                           v[5] >= v[2]  ? "a plan for a node that does not exist"
                            : v[6] > v[7] ? "a plan with more places in a "
                                            "round than in an epoch"
-                                         : "a plan with inputs or targets alone");
+                                         : "a plan with inputs or targets only");
     sherd__secure_plan p = { .recipe = (uint32_t)v[1],
                              .nodes = (uint32_t)v[2],
                              .threshold = (uint32_t)v[3],

@@ -80,7 +80,7 @@ int sherd__trainer_new(sherd__trainer **out, const sherd__recipe *r, const sherd
     size_t steps = (size_t)r->steps;
     if (err == 0 && steps == 0 && !sherd__mul((size_t)r->epochs, t->order.per_epoch, &steps))
         err = sherd__fail(d, SHERD_EINVAL, "fewer epochs",
-                          "%" PRIu64 " epochs of %zu steps are too many to count", r->epochs,
+                          "%" PRIu64 " epochs of %zu steps are too many", r->epochs,
                           (size_t)t->order.per_epoch);
     t->steps = steps;
     if (err == 0 && !take_memory(t))

@@ -1,5 +1,5 @@
 /*
- * A matrix is either in a mapped .npy or in memory of its own. Formats are told apart by their
+ * A matrix is either in a mapped .npy or in memory of its own. Formats are identified by their
  * first bytes, since IDX files have no common extension; readers report all else that is wrong.
  */
 #include "sherd/array.h"

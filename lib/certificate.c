@@ -33,7 +33,7 @@ struct sherd_certificate {
     char *name;         /* for messages, of one that was read */
     sherd_identity *id; /* of one that is made */
     char *text;
-    sherd__file *file; /* begun and not committed, or NULL */
+    sherd__file *file; /* open and not committed, or NULL */
 };
 
 static int no_memory(sherd_diag *d)
@@ -288,7 +288,7 @@ int sherd_certificate_commit(sherd_certificate *c, sherd_diag *d)
     sherd__file *file = c->file;
     if (!file)
         return sherd__fail(d, SHERD_EINVAL, "call sherd_certificate_begin first",
-                           "no file of the certificate was begun");
+                           "no file of the certificate is open");
     c->file = NULL;
     return sherd__file_commit(file, d);
 }
@@ -442,7 +442,9 @@ static int check_signer(const sherd_certificate *c, const char *wanted, sherd_di
     if (!wanted) return SHERD_OK;
     if (strncmp(wanted, "key=", 4) == 0) wanted += 4;
     if (sherd__fingerprint_parse(&want, wanted) != 0)
-        return sherd__fail(d, SHERD_EINVAL, "give what `sherd keygen --show` prints",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "give the fingerprint that `sherd keygen --show` "
+                           "prints",
                            "--signer: expected key=sha256:..., found '%.60s'", wanted);
     fingerprint_of(c, &have);
     if (sherd__fingerprint_equal(&have, &want)) return SHERD_OK;
@@ -530,7 +532,7 @@ static int check_shapes(const verification *v, sherd_diag *d)
         if (x.dtype == m->dtype && x.rows == m->rows && x.cols == m->cols) continue;
         return sherd__fail(d, SHERD_ESHAPE,
                            "give the certificate's matrices: inputs, then the result",
-                           "%s is %zu x %zu of %s, the certificate says %llu x %llu of %s",
+                           "%s is %zu x %zu of %s, the certificate states %llu x %llu of %s",
                            v->names[i], x.rows, x.cols, sherd_dtype_name(x.dtype),
                            (unsigned long long)m->rows, (unsigned long long)m->cols,
                            sherd_dtype_name(m->dtype));

@@ -173,7 +173,7 @@ static int map_row(checking *k, const part *p, void *ctx, sherd_diag *d)
     sherd__view_row_f64(k->a, p->first, 0, k->cols, a);
     if (two) sherd__view_row_f64(k->b, p->first, 0, k->cols, b);
     int err = sherd__map_f64((uint32_t)k->op, a, two ? b : NULL, k->cols, out);
-    if (err) return sherd__fail(d, err, NULL, "cannot compute %s here", sherd_op_name(k->op));
+    if (err) return sherd__fail(d, err, NULL, "cannot compute %s locally", sherd_op_name(k->op));
     sherd__compare_rows(ctx, k->c + p->first * k->ldc, k->ldc, out, k->cols,
                         (sherd__compare_part){ p->first, 0, 1, k->cols });
     return SHERD_OK;

@@ -26,7 +26,7 @@
 
 static int no_memory(const char *where, sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, "`examples` in the recipe takes fewer",
+    return sherd__fail(d, SHERD_ENOMEM, "use fewer: `examples` in the recipe",
                        "%s: no memory to read it", where);
 }
 
@@ -59,24 +59,25 @@ static int load_own(sherd_data *x, const sherd__recipe *r, size_t inputs, const 
                        "data = file: neither a file nor arrays are given");
 }
 
-static int take_arrays(sherd__dataset *out, const sherd__recipe *r, const char *name, sherd_view x,
-                       sherd_view y, size_t width, sherd_diag *d)
+static int take_arrays(sherd__dataset *out, const sherd__recipe *r, const sherd__data_pair *p,
+                       size_t width, sherd_diag *d)
 {
-    const sherd__data_pair p = { .where = name, .names = { "x", "y" }, .x = x, .y = y };
-    int err = sherd__view_check(x, name, d);
-    if (!err) err = sherd__view_check(y, name, d);
-    return err ? err : sherd__data_take_pair(out, r, &p, width, d);
+    int err = sherd__view_check(p->x, p->where, d);
+    if (!err) err = sherd__view_check(p->y, p->where, d);
+    return err ? err : sherd__data_take_pair(out, r, p, width, d);
 }
 
 static int load_arrays(sherd_data *x, const sherd__recipe *r, const sherd_data_source *from,
                        const char *name, size_t width, sherd_diag *d)
 {
+    const sherd__data_pair train = { name, { "x", "y" }, from->x, from->y };
+    const sherd__data_pair apart = { name, { "x", "y" }, from->validation_x, from->validation_y };
     int err = r->label[0] != '\0'
                   ? sherd__fail(d, SHERD_EINVAL, "leave `label` out of the recipe",
                                 "%s: label = %s is a column of a .csv", name, r->label)
-                  : take_arrays(&x->train, r, name, from->x, from->y, width, d);
+                  : take_arrays(&x->train, r, &train, width, d);
     if (err || !from->validation_x.data) return err;
-    return take_arrays(&x->validation, r, name, from->validation_x, from->validation_y, width, d);
+    return take_arrays(&x->validation, r, &apart, width, d);
 }
 
 /* ---- common to all sources ------------------------------------------------------------------- */
@@ -101,7 +102,7 @@ static int hold_out(sherd_data *x, double fraction, const uint8_t seed[32], sher
     sherd__dataset train = { 0 }, validation = { 0 };
     if (fraction == 0) return 0;
     if (held == 0 || held == n || n > UINT32_MAX)
-        return sherd__fail(d, SHERD_EINVAL, "another fraction, or more data",
+        return sherd__fail(d, SHERD_EINVAL, "use another fraction, or more data",
                            "a holdout of %g of %zu examples leaves nothing to %s", fraction, n,
                            held == 0 ? "validate with" : "train on");
     uint32_t *rows = sherd__calloc(n, sizeof *rows);
@@ -299,7 +300,7 @@ int sherd_data_digest(const sherd_data *x, uint8_t *out, sherd_diag *d)
     if (!err) err = digest_of(both + 2 * SHERD__DIGEST_BYTES, &x->validation, d);
     if (err) return err;
     if ((err = sherd__digest_labelled(&all, "sherd-data-v2", both, sizeof both)) != 0)
-        return sherd__fail(d, err, NULL, "cannot hash the data: %s", sherd_strerror(err));
+        return sherd__fail_to(d, err, "hash the data");
     memcpy(out, all.sha256, SHERD__DIGEST_BYTES);
     return SHERD_OK;
 }

@@ -20,7 +20,7 @@
 
 static int no_memory(const char *where, sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, "`examples` in the recipe takes fewer",
+    return sherd__fail(d, SHERD_ENOMEM, "use fewer: `examples` in the recipe",
                        "%s: no memory to read it", where);
 }
 
@@ -33,7 +33,8 @@ static int labels_of(sherd__dataset *s, sherd_view v, size_t col, const char *wh
         double x = sherd__view_at(v, i, col);
         if (!(x >= 0 && x < 4294967295.0) || x != (double)(uint32_t)x)
             return sherd__fail(d, SHERD_EFORMAT,
-                               "labels are whole numbers from 0; `targets = values` is for others",
+                               "labels are whole numbers from 0; use `targets = values` for other "
+                               "targets",
                                "%s: row %zu: expected a label, found %g", where, i, x);
         labels[i] = (uint32_t)x;
     }
@@ -51,13 +52,19 @@ static int values_of(sherd__dataset *s, sherd_view v, size_t first, size_t width
     return 0;
 }
 
-static int targets_of(sherd__dataset *s, const sherd__recipe *r, sherd_view v, size_t first,
-                      size_t width, const char *where, sherd_diag *d)
+/* The columns of v from `first` on. */
+typedef struct columns {
+    sherd_view v;
+    size_t first;
+} columns;
+
+static int targets_of(sherd__dataset *s, const sherd__recipe *r, columns of, size_t width,
+                      const char *where, sherd_diag *d)
 {
     s->width = width;
     s->classes = r->target_values ? 0 : width;
-    return r->target_values ? values_of(s, v, first, width, where, d)
-                            : labels_of(s, v, first, where, d);
+    return r->target_values ? values_of(s, of.v, of.first, width, where, d)
+                            : labels_of(s, of.v, of.first, where, d);
 }
 
 /* ---- IDX ------------------------------------------------------------------------------------- */
@@ -113,10 +120,10 @@ static int load_npy(sherd_data *x, const sherd__recipe *r, const char *path, siz
     if (err) return err;
     sherd_view v = sherd_npy_view(f);
     if (v.cols <= targets)
-        err = sherd__fail(d, SHERD_ESHAPE, "an .npz may hold x and y apart",
+        err = sherd__fail(d, SHERD_ESHAPE, "an .npz can contain x and y separately",
                           "%s: expected inputs and %zu target column%s, found %zu column%s", path,
                           targets, targets == 1 ? "" : "s", v.cols, v.cols == 1 ? "" : "s");
-    if (!err) err = targets_of(&x->train, r, v, v.cols - targets, width, path, d);
+    if (!err) err = targets_of(&x->train, r, (columns){ v, v.cols - targets }, width, path, d);
     if (!err) err = inputs_of(&x->train, v, v.cols - targets, path, d);
     if (!err) err = sherd_npy_check(f, d);
     sherd_npy_close(f);
@@ -148,19 +155,21 @@ int sherd__data_take_pair(sherd__dataset *out, const sherd__recipe *r, const she
                            "%s: has %s but not %s", p->where, p->names[!p->x.data],
                            p->names[!p->y.data]);
     if (p->x.rows != p->y.rows)
-        return sherd__fail(d, SHERD_ESHAPE, "every row of inputs needs its target, in that order",
+        return sherd__fail(d, SHERD_ESHAPE, "each row of inputs needs a target, in the same order",
                            "%s: %s has %zu rows and %s has %zu", p->where, p->names[0], p->x.rows,
                            p->names[1], p->y.rows);
     snprintf(where, sizeof where, "%.380s: %s", p->where, p->names[1]);
     if (p->y.cols != cols)
         return sherd__fail(d, SHERD_ESHAPE,
-                           r->target_values ? "the last layer has as many outputs as a target"
+                           r->target_values ? "the last layer must have as many outputs as a "
+                                              "target has columns"
                            : p->y.cols == width
-                               ? "a column for each class becomes labels by y.argmax(axis=1)"
-                               : "labels are one number a row; `targets = values` is for others",
+                               ? "y.argmax(axis=1) turns a column for each class into labels"
+                               : "labels are one number per row; use `targets = values` for other "
+                                 "targets",
                            "%s: expected %zu column%s, found %zu", where, cols,
                            cols == 1 ? "" : "s", p->y.cols);
-    int err = targets_of(out, r, p->y, 0, width, where, d);
+    int err = targets_of(out, r, (columns){ p->y, 0 }, width, where, d);
     if (err) return err;
     if (p->x.row_stride != (ptrdiff_t)p->x.cols || p->x.col_stride != 1)
         return inputs_of(out, p->x, p->x.cols, where, d);
@@ -168,17 +177,25 @@ int sherd__data_take_pair(sherd__dataset *out, const sherd__recipe *r, const she
     return 0;
 }
 
+/* An archive, and the network's recipe and outputs. */
+typedef struct archive {
+    sherd__npz *z;
+    const sherd__recipe *r;
+    size_t width;
+} archive;
+
 /* Reads the members `inputs` and `targets`; *there is false if both are missing. */
-static int take_pair(sherd__dataset *out, const sherd__recipe *r, sherd__npz *z, const char *inputs,
-                     const char *targets, size_t width, bool *there, sherd_diag *d)
+static int take_pair(sherd__dataset *out, const archive *a, const char *inputs, const char *targets,
+                     bool *there, sherd_diag *d)
 {
+    sherd__npz *z = a->z;
     sherd__data_pair p = { .where = sherd__npz_where(z), .names = { inputs, targets } };
     void *x = NULL, *y = NULL;
     bool has_x, has_y = false;
     int err = sherd__data_member(z, inputs, &p.x, &x, &has_x, d);
     if (!err) err = sherd__data_member(z, targets, &p.y, &y, &has_y, d);
     *there = has_x || has_y;
-    if (!err && *there) err = sherd__data_take_pair(out, r, &p, width, d);
+    if (!err && *there) err = sherd__data_take_pair(out, a->r, &p, a->width, d);
     if (!err && out->x.data == x) { /* ownership moves */
         out->owned[0] = x;
         x = NULL;
@@ -195,9 +212,10 @@ static int load_npz(sherd_data *x, const sherd__recipe *r, const char *path, siz
     bool there = false, test;
     int err = sherd__npz_open(&z, path, SHERD__DATA_UNPACKED, SHERD__DATA_RATIO, d);
     if (err) return err;
-    err = take_pair(&x->train, r, z, "x_train", "y_train", width, &there, d);
-    if (!err && there) err = take_pair(&x->validation, r, z, "x_test", "y_test", width, &test, d);
-    else if (!err) err = take_pair(&x->train, r, z, "x", "y", width, &there, d);
+    const archive a = { z, r, width };
+    err = take_pair(&x->train, &a, "x_train", "y_train", &there, d);
+    if (!err && there) err = take_pair(&x->validation, &a, "x_test", "y_test", &test, d);
+    else if (!err) err = take_pair(&x->train, &a, "x", "y", &there, d);
     if (!err && !there)
         err = sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs, y=labels)",
                           "%s: expected members x and y, or x_train and y_train", path);
@@ -217,7 +235,9 @@ static int take_csv(sherd__dataset *out, const sherd__recipe *r, const char *pat
                              .inputs = bare };
     sherd__csv csv;
     if (want.label && want.targets != 1)
-        return sherd__fail(d, SHERD_EINVAL, "let them be the last columns, and leave `label` out",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "put the targets in the last columns, and leave "
+                           "`label` out",
                            "label = %s: one column, but targets are %zu", r->label, want.targets);
     int err = sherd__csv_load(&csv, path, &want, d);
     if (err) return err;
@@ -278,7 +298,7 @@ static int inputs_npz(sherd__dataset *out, const sherd__recipe *r, const char *p
     int err = sherd__npz_open(&z, path, SHERD__DATA_UNPACKED, SHERD__DATA_RATIO, d);
     for (size_t i = 0; i < 2 && !err && !there; i++)
         if (sherd__npz_find(z, pairs[i][0]) >= 0 && sherd__npz_find(z, pairs[i][1]) >= 0)
-            err = take_pair(out, r, z, pairs[i][0], pairs[i][1], width, &there, d);
+            err = take_pair(out, &(archive){ z, r, width }, pairs[i][0], pairs[i][1], &there, d);
     if (!err && !there) {
         err = sherd__data_member(z, "x", &v, &bytes, &there, d);
         if (!err && !there)
@@ -301,7 +321,7 @@ static int inputs_npy(sherd__dataset *out, const sherd__recipe *r, const char *p
     sherd_view v = sherd_npy_view(f);
     if (sherd_npy_ndim(f) == 1 && inputs == 1) v = sherd_view_t(v);
     bool both = v.cols == inputs + targets;
-    if (both) err = targets_of(out, r, v, inputs, width, path, d);
+    if (both) err = targets_of(out, r, (columns){ v, inputs }, width, path, d);
     if (!err) err = inputs_of(out, v, both ? inputs : v.cols, path, d);
     if (!err) err = sherd_npy_check(f, d);
     sherd_npy_close(f);

@@ -76,7 +76,9 @@ static int load_npy(sherd__own_data *x, const char *path, sherd_diag *d)
         x->own.x.data = x->members[0];
         err = sherd_npy_check(npy, d);
     } else {
-        err = sherd__fail(d, SHERD_ENOMEM, "serve a part of it, or from a machine with more memory",
+        err = sherd__fail(d, SHERD_ENOMEM,
+                          "serve a part of the examples, or use a machine with "
+                          "more memory",
                           "%s: its examples take %zu bytes of memory", path, len);
     }
     sherd_npy_close(npy);

@@ -56,8 +56,8 @@ static int find_operation(taking *t, sherd_diag *d)
     if (found == 1) {
         const sherd_meta_operation *op = sherd_meta_at(t->meta, t->at);
         return sherd__fail(d, SHERD_ESHAPE, hint,
-                           "%s: operation %s is %s of %llu x %llu x %llu, which these operands are "
-                           "not",
+                           "%s: operation %s is %s of %llu x %llu x %llu, which does not match "
+                           "these operands",
                            t->path, op->name, sherd_op_name(op->kind), (unsigned long long)op->n,
                            (unsigned long long)op->k, (unsigned long long)op->m);
     }

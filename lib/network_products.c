@@ -1,8 +1,8 @@
 /*
  * Options for the products of a network. Options of sherd_multiply that apply to one product only
- * (masks, metadata, row shuffles) have no meaning here. Two schemes are refused: a public right
- * operand would be the weights in the forward pass and the errors in the backward pass, and the
- * data can be computed from those by least squares.
+ * (masks, metadata, row shuffles) have no effect on networks. Two schemes are refused: a public
+ * right operand would be the weights in the forward pass and the errors in the backward pass, and
+ * the data can be computed from those by least squares.
  */
 #include "lib/network_products.h"
 
@@ -25,12 +25,12 @@ static int refuse_scheme(const sherd_product_options *opt, sherd_diag *d)
                            "unknown scheme %d", (int)opt->scheme);
     if (!(s->takes & SHERD_TAKES_MASKS))
         return sherd__fail(d, SHERD_EINVAL, "use --scheme share, which hides both operands",
-                           "--scheme %s is refused for a network: nodes would see the weights "
-                           "and the errors of every step, and the data follow from those",
+                           "--scheme %s is refused for a network: nodes would see the weights and "
+                           "the errors of every step, from which the data can be computed",
                            s->name);
     return sherd__fail(d, SHERD_EINVAL, "use --scheme share, which needs no masks",
-                       "--scheme %s is refused for a network: its masks serve one public B, and "
-                       "the weights are another one at every step",
+                       "--scheme %s is refused for a network: its masks serve one public B, but "
+                       "the weights change at every step",
                        s->name);
 }
 
@@ -42,6 +42,9 @@ int sherd__network_products_read(sherd__network_products *p, const sherd_product
     sherd__product_options_init(&p->opt);
     int err = opt ? sherd__product_options_read(&p->opt, opt, d) : SHERD_OK;
     if (err) return err;
+    /* The caller's strings need not outlive this call, and none of them names an operand here. */
+    p->opt.name_a = p->opt.name_b = p->opt.masks = p->opt.masks_state = NULL;
+    p->opt.profile_a = p->opt.profile_b = NULL;
     const sherd_scheme_info *s = sherd_scheme_describe(p->opt.scheme);
     if (!sherd_scheme_for_network(p->opt.scheme)) return refuse_scheme(&p->opt, d);
     if (nodes && s->exact_only) p->opt.exact = true;
@@ -58,7 +61,7 @@ int sherd__network_products_check(const sherd__network_products *p, sherd_dtype 
 {
     const sherd_scheme_info *s = sherd_scheme_describe(p->opt.scheme);
     if (p->nodes && p->maps && sherd_scheme_private(s->scheme))
-        return sherd__fail(d, SHERD_EINVAL, "leave it out: they are computed here",
+        return sherd__fail(d, SHERD_EINVAL, "leave it out: they are then computed locally",
                            "--elementwise nodes would show the activations that --scheme %s "
                            "hides",
                            s->name);
@@ -122,7 +125,7 @@ sherd__network_traffic sherd__network_traffic_of(sherd_cluster *c)
 
 const char *sherd__network_products_sees(const sherd__network_products *p)
 {
-    if (!p->nodes) return "all of it here";
+    if (!p->nodes) return "all data stay on this machine";
     const char *sees = sherd_scheme_describe(p->opt.scheme)->training;
     return sees ? sees : "under a scheme that is not private: nodes may see data and weights";
 }

@@ -30,8 +30,8 @@ int sherd__network_products_read(sherd__network_products *p, const sherd_product
  *  other than in floats on this machine. */
 int sherd__network_products_check(const sherd__network_products *p, sherd_dtype precision,
                                   sherd_diag *d) SHERD_MUST;
-/** Makes the multiplier. c: the nodes, borrowed; NULL: the products are computed here, also if
- *  `nodes` is set (nodes then have other work). seed: 32 bytes from which exposures and
+/** Makes the multiplier. c: the nodes, borrowed; NULL: the products are computed on this machine,
+ *  also if `nodes` is set (nodes then have other work). seed: 32 bytes from which exposures and
  *  permutations derive, or NULL: fresh. Errors of sherd_multiplier_cluster and _local. */
 int sherd__network_products_open(sherd__network_products *p, sherd_cluster *c, const uint8_t *seed,
                                  sherd_diag *d) SHERD_MUST;
@@ -49,7 +49,7 @@ typedef struct sherd__network_traffic {
     uint64_t bytes_out, bytes_in;
 } sherd__network_traffic;
 sherd__network_traffic sherd__network_traffic_of(sherd_cluster *c);
-/** Returns one sentence, without full stop, that says which party sees which data. */
+/** Returns one sentence, without full stop, that states which party sees which data. */
 const char *sherd__network_products_sees(const sherd__network_products *p);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * A node in a thread: options in words become those of node/server.h, and calls from other threads
  * become calls on the loop's thread. A call leaves its function in `request`, wakes the loop and
- * waits; once the loop has ended, it runs the function itself. What needs files is here too, since
- * a node reads and writes none: keys, lists, examples and their ledger, and the record.
+ * waits; once the loop has ended, it runs the function itself. All that needs files is also in this
+ * file, since a node reads and writes none: keys, lists, examples and their ledger, and the record.
  */
 #include "lib/node.h"
 
@@ -139,7 +139,7 @@ static int read_allowed(sherd_node *n, const sherd_node_options *o, sherd_diag *
     if (!o->allow && !o->allow_file)
         return sherd__fail(d, SHERD_EINVAL,
                            "add a line: * key=sha256:... role=coordinator, for each coordinator",
-                           "there is no allow-list, and no coordinator is let in by default");
+                           "there is no allow-list, and no coordinator is accepted by default");
     int err = read_list(&n->allowed, o->allow, o->allow_file, "allow-list", d);
     if (!err && n->allowed.len == 0)
         err = sherd__fail(d, SHERD_EFORMAT, "add a line: * key=sha256:... role=coordinator",
@@ -379,15 +379,15 @@ int sherd__node_start_with(sherd_node **out, const sherd_node_options *opt,
     n->o.backend = backend;
     err = fill_options(n, &o, d);
     if (!err) err = open_data(n, &o, d);
-    if (!err) err = start_record(n, o.record_dir, d);
     if (!err) err = read_keys(n, &o, d);
     if (!err) err = go_on(&o, d);
     if (!err) err = sherd__server_open(&n->server, &n->o, &n->allowed, d);
-    n->o.name = n->o.domain = n->o.cores = NULL; /* the caller's, and not read again */
+    if (!err) err = start_record(n, o.record_dir, d); /* last: a start that fails leaves none */
+    n->o.name = n->o.domain = n->o.cores = NULL;      /* the caller's, and not read again */
     if (!err) err = start_thread(n, d);
     if (err) {
         free_node(n);
-        return sherd__fail(d, err, NULL, "cannot start the node: %s", sherd_strerror(err));
+        return sherd__fail_to(d, err, "start the node");
     }
     *out = n;
     return SHERD_OK;
@@ -452,7 +452,8 @@ int sherd_node_wait(sherd_node *n, sherd_diag *d)
         struct timespec until = sherd__clock_after(ASK_MS * 1e-3);
         pthread_mutex_unlock(&n->lock);
         if (sherd__hooks_interrupted(&n->o.hooks))
-            err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted; the node serves on");
+            err = sherd__fail(d, SHERD_EINTERRUPTED, NULL,
+                              "interrupted; the node continues to serve");
         pthread_mutex_lock(&n->lock);
         if (!n->ending && !err) pthread_cond_timedwait(&n->changed, &n->lock, &until);
     }

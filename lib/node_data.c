@@ -142,7 +142,7 @@ static int load(sherd__own_data *own, const sherd_node_data *o, sherd_diag *d)
     if (o->path) return sherd__own_load(own, o->path, o->label, d);
     if (!o->ledger)
         return sherd__fail(d, SHERD_EINVAL, "name the ledger",
-                           "examples that are no file have no ledger beside them");
+                           "examples from memory have no default ledger");
     return copy_examples(own, o, d);
 }
 
@@ -153,8 +153,8 @@ static int open_at(sherd__node_data *x, const char *path, bool require, const sh
     int err = sherd__ledger_open(&x->ledger, path, require, d);
     if (!err && sherd__ledger_made(x->ledger))
         warn(hooks,
-             "%s: made a new privacy ledger, nothing is charged yet; if these data have been "
-             "served before, end this node and put their ledger back",
+             "%s: created an empty privacy ledger; if these data have been served before, end this "
+             "node and restore their ledger",
              path);
     return err;
 }
@@ -190,8 +190,8 @@ static int read_policy(sherd__policy *p, const sherd_node_data *o, sherd_diag *d
                            "epsilon is %g and delta %g", p->epsilon, p->delta);
     if (p->nodes_min < 3)
         return sherd__fail(d, SHERD_EINVAL, "3 or more",
-                           "nodes_min is %u: of a sum over two nodes, each learns what the other "
-                           "has",
+                           "nodes_min is %u: from a sum over two nodes, each node learns the data "
+                           "of the other",
                            p->nodes_min);
     return SHERD_OK;
 }
@@ -199,12 +199,12 @@ static int read_policy(sherd__policy *p, const sherd_node_data *o, sherd_diag *d
 static void warn_of_policy(const sherd__policy *p, bool peers, const sherd_hooks *hooks)
 {
     if (!peers && !p->any_peers)
-        warn(hooks, "--data without --peers: this node takes part in no sum (--any-peers would let "
-                    "a coordinator name any nodes)");
+        warn(hooks, "--data without --peers: this node joins no sum (--any-peers would accept any "
+                    "nodes that the coordinator names)");
     if (!isfinite(p->epsilon))
-        warn(hooks, "--epsilon none: this node takes part in rounds without noise; --min-rows "
-                    "counts places, empty ones too, so that such a round may hold few examples, or "
-                    "one, and its sum show them");
+        warn(hooks, "--epsilon none: this node joins rounds without noise; --min-rows includes "
+                    "empty places, so the sum of such a round can reveal a few examples, or a "
+                    "single one");
 }
 
 /* The examples are already in memory. */
@@ -214,8 +214,8 @@ static void warn_of_memory(uint64_t budget, const sherd_hooks *hooks)
     uint64_t available = sherd__memory_available();
     if (budget > available)
         warn(hooks,
-             "--memory (%s) is more than the %s that are available beside the data: what is "
-             "refused for want of memory may tell how many examples there are",
+             "--memory (%s) exceeds the %s that are available beside the data: refusals for lack "
+             "of memory can reveal the number of examples",
              sherd__bytes_text((double)budget, most), sherd__bytes_text((double)available, has));
 }
 

@@ -1,6 +1,6 @@
 /*
  * Predictions. Rows are processed in pieces of one size, because in fixed point each piece has one
- * exponent. With equal pieces, the result from nodes equals the one computed here bit for bit.
+ * exponent. With equal pieces, the result from nodes equals the one computed locally bit for bit.
  */
 #include <math.h>
 #include <string.h>
@@ -52,7 +52,8 @@ static int read_options(predict *p, const sherd_predict_options *opt, bool nodes
     }
     if (o->check && (!nodes || p->products.bits == 0))
         return sherd__fail(d, SHERD_EINVAL, "-n N --mode exact, or leave --check out",
-                           "--check compares fixed point over nodes with fixed point here");
+                           "--check compares fixed point over nodes with fixed point computed "
+                           "locally");
     return sherd__network_products_check(&p->products, sherd__network_dtype(m->network), d);
 }
 
@@ -121,8 +122,8 @@ static int compare(const predict *p, const double *here, sherd_diag *d)
             first = i;
     if (differ == 0) return SHERD_OK;
     return sherd__fail(d, SHERD_EDIFFERS, "the outputs cannot be used; please report this",
-                       "%zu of %zu outputs differ from those computed here, the first in row %zu, "
-                       "column %zu: %.17g, here %.17g",
+                       "%zu of %zu outputs differ from those computed locally, the first in row "
+                       "%zu, column %zu: %.17g, locally %.17g",
                        differ, rows * width, first / width, first % width,
                        p->y[first / width * p->ldy + first % width], here[first]);
 }

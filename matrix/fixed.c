@@ -41,8 +41,8 @@ static int not_whole(sherd_view v, const char *name, sherd_diag *d)
                                    name, r, c, x);
             if (x != rint(x))
                 return sherd__fail(d, SHERD_ERANGE, "give the number of bits to round to",
-                                   "%s: row %zu, column %zu: %.17g is no whole number", name, r, c,
-                                   x);
+                                   "%s: row %zu, column %zu: %.17g is not a whole number", name, r,
+                                   c, x);
         }
     /* An i64 slightly above 2^53 that rounds to it. */
     return sherd__fail(d, SHERD_ERANGE, "scale the data", "%s: holds integers beyond 2^53", name);
@@ -128,7 +128,7 @@ int sherd__fixed_hold(const sherd__fixed *f, sherd_view v, unsigned bits, const 
             double x = sherd__view_at(v, r, c);
             if (fabs(x) > (double)limit)
                 return sherd__fail(d, SHERD_ERANGE,
-                                   "give more bits, or none: integers are then taken as they are",
+                                   "give more bits, or none: integers are then used unchanged",
                                    "%s: row %zu, column %zu: %.17g is beyond %llu, the largest "
                                    "that %u bits hold, and integers are not rounded",
                                    name, r, c, x, (unsigned long long)limit, bits);

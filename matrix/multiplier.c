@@ -42,12 +42,14 @@ static int check_windows(sherd_view a, const sherd_windows *w, sherd_diag *d)
     sherd__windows s;
     size_t rows;
     if (!sherd__windows_fit(w, &s))
-        return sherd__fail(d, SHERD_EINVAL, "the window must fit, the padding be smaller than it",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "the window must fit into the image, and the padding must be smaller "
+                           "than the window",
                            "windows of %u every %u with padding %u of images of %u x %u x %u",
                            w->window, w->stride, w->padding, w->height, w->width, w->channels);
     if (a.cols != s.image || !sherd__mul(a.rows, s.count, &rows))
         return sherd__fail(d, SHERD_ESHAPE, NULL,
-                           "an operand of %zu x %zu: its rows are to be images of %zu numbers, of "
+                           "an operand of %zu x %zu: its rows must be images of %zu numbers with "
                            "%zu windows each",
                            a.rows, a.cols, s.image, s.count);
     return SHERD_OK;
@@ -132,7 +134,7 @@ int sherd_multiplier_map(sherd_multiplier m, sherd_op op, sherd_view a, const sh
     if (err == 0 && b) err = sherd__view_check(*b, "B", d);
     if (err != 0) return err;
     if (arity == 0)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "%d is no element-wise operation", (int)op);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%d is not an element-wise operation", (int)op);
     if ((b != NULL) != (arity == 2))
         return sherd__fail(d, SHERD_EINVAL, NULL, "%s takes %u operand%s, %u given",
                            sherd_op_name(op), arity, arity == 1 ? "" : "s", b ? 2u : 1u);
@@ -240,8 +242,8 @@ static int local_multiply_kept(void *ctx, sherd_kept *kept, sherd_rows rows, boo
     double *laid = NULL;
     int err = SHERD_OK;
     if (windows)
-        err = sherd__windows_lay(&kept->windows, kept->data, sizeof *laid, rows.first, rows.count,
-                                 (void **)&laid, d);
+        err = sherd__windows_lay(&kept->windows, kept->data, sizeof *laid,
+                                 (sherd_rows){ rows.first, rows.count }, (void **)&laid, d);
     if (err != 0) return err;
     if (windows) a = sherd_view_c(laid, SHERD_F64, rows.count, kept->windows.row);
     else a = sherd_view_c(kept->data + rows.first * kept->cols, SHERD_F64, rows.count, kept->cols);

@@ -28,8 +28,8 @@ int sherd__product_shapes(sherd_view a, sherd_view b, size_t ldc, sherd_diag *d)
     if (err != 0) return err;
     if (a.cols != b.rows)
         return sherd__fail(d, SHERD_ESHAPE, "A's columns must be as many as B's rows",
-                           "A is %zu x %zu, B is %zu x %zu: %zu and %zu do not agree", a.rows,
-                           a.cols, b.rows, b.cols, a.cols, b.rows);
+                           "A is %zu x %zu, B is %zu x %zu: %zu and %zu differ", a.rows, a.cols,
+                           b.rows, b.cols, a.cols, b.rows);
     if (ldc < b.cols)
         return sherd__fail(d, SHERD_EINVAL, NULL,
                            "C's leading dimension is %zu, its rows have %zu elements", ldc, b.cols);

@@ -74,8 +74,8 @@ static bool whole(sherd_view v)
 }
 
 /* Replaces *v by its rounded copy, unless it holds integers. */
-static int round_view(const rounding *r, uint64_t step, uint64_t tensor, const char *name, room *to,
-                      sherd_view *v, sherd_diag *d)
+static int round_view(const rounding *r, uint64_t key, const char *name, room *to, sherd_view *v,
+                      sherd_diag *d)
 {
     sherd__fixed f;
     if (whole(*v)) return SHERD_OK;
@@ -85,7 +85,7 @@ static int round_view(const rounding *r, uint64_t step, uint64_t tensor, const c
         return sherd__fail_memory(d, "rounding an operand of %zu x %zu", v->rows, v->cols);
     size_t len = v->rows * v->cols;
     sherd__view_dense_f64(*v, to->data, v->cols);
-    sherd__fixed_apply_stochastic(&f, key_of(r, step, tensor), 0, to->data, len);
+    sherd__fixed_apply_stochastic(&f, key, 0, to->data, len);
     sherd__exact_unscale(to->data, len, f.scale);
     *v = sherd_view_c(to->data, SHERD_F64, v->rows, v->cols);
     return SHERD_OK;
@@ -97,8 +97,8 @@ static int rounding_multiply(void *ctx, sherd_view a, sherd_view b, double *c, s
     rounding *r = ctx;
     uint64_t tensor = r->tensor;
     r->tensor += 2;
-    int err = round_view(r, r->step, tensor, "A", &r->left, &a, d);
-    if (err == 0) err = round_view(r, r->step, tensor + 1, "B", &r->right, &b, d);
+    int err = round_view(r, key_of(r, r->step, tensor), "A", &r->left, &a, d);
+    if (err == 0) err = round_view(r, key_of(r, r->step, tensor + 1), "B", &r->right, &b, d);
     return err == 0 ? sherd_multiplier_multiply(r->inner, a, b, c, ldc, d) : err;
 }
 
@@ -110,7 +110,7 @@ static int rounding_keep(void *ctx, sherd_view a, const sherd_keeping *how, sher
     sherd_kept *kept = sherd__calloc(1, sizeof *kept);
     if (!kept) return sherd__fail_memory(d, "a kept operand of %zu x %zu", a.rows, a.cols);
     kept->m = r->inner;
-    int err = round_view(r, SHERD__ROUNDING_KEPT, 0, "A", &copy, &a, d);
+    int err = round_view(r, key_of(r, SHERD__ROUNDING_KEPT, 0), "A", &copy, &a, d);
     if (err == 0) err = sherd_multiplier_keep_as(r->inner, a, how, &kept->inner, d);
     empty(&copy);
     if (err != 0) sherd__free(kept);
@@ -122,7 +122,7 @@ static int rounding_multiply_kept(void *ctx, sherd_kept *kept, sherd_rows rows, 
                                   sherd_view b, double *c, size_t ldc, sherd_diag *d)
 {
     rounding *r = ctx;
-    int err = round_view(r, r->step, r->tensor++, "B", &r->right, &b, d);
+    int err = round_view(r, key_of(r, r->step, r->tensor++), "B", &r->right, &b, d);
     return err == 0 ? sherd_multiplier_multiply_rows(r->inner, kept->inner, rows, transposed, b, c,
                                                      ldc, d)
                     : err;

@@ -81,13 +81,14 @@ void sherd__windows_rows(const sherd__windows *w, const void *images, size_t eac
     }
 }
 
-int sherd__windows_lay(const sherd__windows *w, const void *images, size_t each, size_t first,
-                       size_t rows, void **out, sherd_diag *d)
+int sherd__windows_lay(const sherd__windows *w, const void *images, size_t each, sherd_rows rows,
+                       void **out, sherd_diag *d)
 {
     size_t len;
-    *out = sherd__mul(rows, w->row, &len) && sherd__mul(len, each, &len) ? sherd__alloc_large(len)
-                                                                         : NULL;
-    if (!*out) return sherd__fail_memory(d, "%zu windows of %zu numbers", rows, w->row);
-    sherd__windows_rows(w, images, each, first, rows, *out);
+    *out = sherd__mul(rows.count, w->row, &len) && sherd__mul(len, each, &len)
+               ? sherd__alloc_large(len)
+               : NULL;
+    if (!*out) return sherd__fail_memory(d, "%zu windows of %zu numbers", rows.count, w->row);
+    sherd__windows_rows(w, images, each, rows.first, rows.count, *out);
     return SHERD_OK;
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "sherd/err.h"
+#include "sherd/multiplier.h"
 #include "sherd/windows.h"
 
 /** Maximum numbers per window that nodes accept: a row must fit where it is laid out. */
@@ -60,7 +61,7 @@ void sherd__windows_rows(const sherd__windows *w, const void *images, size_t eac
                          size_t rows, void *out);
 /** Like sherd__windows_rows, into new memory; the caller frees *out with sherd__free. Returns
  *  SHERD_ENOMEM on failure, with *out NULL. */
-int sherd__windows_lay(const sherd__windows *w, const void *images, size_t each, size_t first,
-                       size_t rows, void **out, sherd_diag *d) SHERD_MUST;
+int sherd__windows_lay(const sherd__windows *w, const void *images, size_t each, sherd_rows rows,
+                       void **out, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * build/sherd-mpi: `sherd train --by gradients` in processes that mpirun starts, inside one trusted
  * cluster. Every process has data and weights; gradients are summed by MPI_Allreduce. MPI's traffic
- * is neither encrypted nor authenticated, so that has to be said on the command line. A program of
- * its own, so that the command is never linked with MPI.
+ * is neither encrypted nor authenticated, so an option must confirm this. It is a program of its
+ * own, so that the command is never linked with MPI.
  *
  * Process 0 prints and writes; the others report only what failed in them alone
  * (cli/train_options.c).
@@ -23,7 +23,7 @@
 #define PIECE ((size_t)1 << 28) /* numbers of one call: MPI counts in int */
 #define LEAVE_SECONDS 2.0
 
-static MPI_Comm leaving = MPI_COMM_NULL; /* others may be in calls of MPI_COMM_WORLD */
+static MPI_Comm leaving = MPI_COMM_NULL; /* other threads may be in calls of MPI_COMM_WORLD */
 
 static int sum(void *ctx, int64_t *values, size_t n, sherd_diag *d)
 {
@@ -51,7 +51,7 @@ static int count_here(void)
     return here;
 }
 
-/* One process tells how many of all have no threads for OpenBLAS. */
+/* Process 0 reports how many processes have no threads for OpenBLAS. */
 static void warn_of_alone(int rank, int size, int alone)
 {
     int all = 0;
@@ -59,13 +59,13 @@ static void warn_of_alone(int rank, int size, int alone)
         rank != 0 || all == 0)
         return;
     fprintf(stderr,
-            "sherd-mpi: warning: no thread can be started in %d of %d processes, as "
-            "OpenBLAS would have to: their products use one thread\n  try: raise the limit "
-            "(ulimit -u, ulimit -v, the control group's pids)\n",
+            "sherd-mpi: warning: cannot start another thread in %d of %d processes, which OpenBLAS "
+            "needs: their products use one thread\n"
+            "  try: raise the limit (ulimit -u, ulimit -v, the control group's pids)\n",
             all, size);
 }
 
-/* Arguments for the command; out has room for argc + 1. Returns how many. */
+/* Arguments for the command; out has room for argc + 1. Returns their number. */
 static int arguments(int argc, char **argv, char **out, bool *trusted)
 {
     int n = 0;
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
                       "mpirun -n 4 sherd-mpi train NAME --by gradients --trusted-network");
     if (!trusted)
         return refuse(
-            rank, "MPI sends gradients in clear, which everyone on the network can read",
+            rank, "MPI sends gradients in clear, so anyone on the network can read them",
             "add --trusted-network if the network is trusted, or use `sherd train --nodes FILE`");
     if (rank != 0) {
         int null = open("/dev/null", O_WRONLY | O_CLOEXEC);

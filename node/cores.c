@@ -129,7 +129,8 @@ int sherd__cores_take(sherd__cores **out, const char *list, sherd_diag *d)
     times t = { 0 };
     *out = NULL;
     if (!parse(list, &own))
-        return sherd__fail(d, SHERD_EINVAL, NULL, "\"%.80s\" is no list of cores, as 0,2,3", list);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "\"%.80s\" is not a list of cores, as 0,2,3",
+                           list);
     if (sched_getaffinity(0, sizeof all, &all) || !each_thread(add_times, &t) || t.all.turns == 0)
         return SHERD_OK;
     CPU_AND(&both, &own, &all);

@@ -4,17 +4,18 @@
 
 #include "core/diag.h"
 
-int sherd__examples_fit(const sherd__block *xs, const sherd__block *ts, uint64_t first,
-                        uint64_t rows, size_t inputs, size_t width, sherd_diag *d)
+int sherd__examples_fit(const sherd__block *xs, const sherd__block *ts,
+                        const sherd__examples_rows *what, sherd_diag *d)
 {
+    const uint64_t first = what->first, rows = what->rows;
     const sherd__fragment_info *x = sherd__fragment_info_of(xs->fragment);
     const sherd__fragment_info *t = sherd__fragment_info_of(ts->fragment);
     if (x->encoding != SHERD__DENSE || x->groups || !sherd_dtype_size((sherd_dtype)x->dtype) ||
-        x->cols != inputs)
+        x->cols != what->inputs)
         return sherd__fail(d, SHERD_ESHAPE, NULL, "block %u holds no inputs of %zu numbers",
-                           xs->number, inputs);
+                           xs->number, what->inputs);
     bool labels = t->dtype == SHERD_U32 && t->cols == 1;
-    bool values = t->dtype == SHERD_F64 && t->cols == width;
+    bool values = t->dtype == SHERD_F64 && t->cols == what->width;
     if (t->encoding != SHERD__DENSE || t->groups || t->rows != x->rows || !(labels || values))
         return sherd__fail(d, SHERD_ESHAPE, NULL, "block %u holds no targets of %llu examples",
                            ts->number, (unsigned long long)x->rows);
@@ -25,21 +26,20 @@ int sherd__examples_fit(const sherd__block *xs, const sherd__block *ts, uint64_t
     return SHERD_OK;
 }
 
-int sherd__examples_take(sherd__examples *e, const sherd__store *store, uint64_t job,
-                         const sherd__step_plan *p, uint32_t i, size_t inputs, size_t width,
-                         sherd_diag *d)
+int sherd__examples_take(sherd__examples *e, const sherd__examples_for *of,
+                         const sherd__step_plan *p, uint32_t i, sherd_diag *d)
 {
     *e = (sherd__examples){ .what = sherd__step_plan_shard_at(p, i) };
     if (!sherd__plan_shard_valid(&e->what, p->batch))
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "shard %u of the plan makes no sense", i);
-    sherd__block *x = sherd__store_find(store, job, e->what.x);
-    sherd__block *t = sherd__store_find(store, job, e->what.targets);
-    if (!x || !t)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here",
-                           x ? e->what.targets : e->what.x);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "shard %u of the plan is invalid", i);
+    sherd__block *x, *t;
+    int err = sherd__store_need(of->store, of->job, e->what.x, &x, d);
+    if (!err) err = sherd__store_need(of->store, of->job, e->what.targets, &t, d);
+    if (err) return err;
     sherd__block_hold(e->x = x);
     sherd__block_hold(e->targets = t);
-    return sherd__examples_fit(x, t, e->what.first, e->what.rows, inputs, width, d);
+    const sherd__examples_rows rows = { e->what.first, e->what.rows, of->inputs, of->width };
+    return sherd__examples_fit(x, t, &rows, d);
 }
 
 sherd__shard sherd__examples_shard(const sherd__examples *e)

@@ -16,15 +16,25 @@ typedef struct sherd__examples {
     uint64_t hits;
 } sherd__examples;
 
-/** Finds and holds shard i of the plan, for a network of so many inputs and outputs. Held blocks
- *  are released with sherd__examples_release, also after an error. */
-int sherd__examples_take(sherd__examples *e, const sherd__store *store, uint64_t job,
-                         const sherd__step_plan *p, uint32_t i, size_t inputs, size_t width,
-                         sherd_diag *d) SHERD_MUST;
-/** Checks that `rows` rows from `first` on are inputs and targets of a network of these sizes.
+/** The blocks of a job, and the network that its examples are for. */
+typedef struct sherd__examples_for {
+    const sherd__store *store;
+    uint64_t job;
+    size_t inputs, width;
+} sherd__examples_for;
+/** Finds and holds shard i of the plan. Held blocks are released with sherd__examples_release,
+ *  also after an error. */
+int sherd__examples_take(sherd__examples *e, const sherd__examples_for *of,
+                         const sherd__step_plan *p, uint32_t i, sherd_diag *d) SHERD_MUST;
+/** Rows of examples, and the sizes of the network that they are for. */
+typedef struct sherd__examples_rows {
+    uint64_t first, rows;
+    size_t inputs, width;
+} sherd__examples_rows;
+/** Checks that these rows of blocks are inputs and targets of such a network.
  *  Returns SHERD_ESHAPE where they are not. */
-int sherd__examples_fit(const sherd__block *x, const sherd__block *targets, uint64_t first,
-                        uint64_t rows, size_t inputs, size_t width, sherd_diag *d) SHERD_MUST;
+int sherd__examples_fit(const sherd__block *x, const sherd__block *targets,
+                        const sherd__examples_rows *what, sherd_diag *d) SHERD_MUST;
 /** Returns the rows of the shard as views of the held blocks. */
 sherd__shard sherd__examples_shard(const sherd__examples *e);
 void sherd__examples_release(sherd__examples *e);

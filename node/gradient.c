@@ -48,10 +48,10 @@ static int wait_for(sherd__round *r, uint32_t t, sherd_diag *d)
     int late = 0;
     while (!r->tier[t].there && !r->gone && !late)
         late = pthread_cond_timedwait(&r->came, &r->lock, &until);
-    if (r->gone) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "nobody waits for this round");
+    if (r->gone) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "this round was cancelled");
     if (r->tier[t].there) return SHERD_OK;
     r->parked = true;
-    return sherd__fail(d, SHERD_EBUSY, NULL, "parameters of tier %u have not come", t);
+    return sherd__fail(d, SHERD_EBUSY, NULL, "parameters of tier %u have not arrived", t);
 }
 
 static int need(void *ctx, size_t t, sherd_diag *d)

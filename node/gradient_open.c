@@ -66,20 +66,21 @@ static int find_model(sherd__gradient_site *site, uint64_t job, const sherd__ste
             return SHERD_OK;
         }
     sherd__gradient_forget(site, job);
-    sherd__block *text = sherd__store_find(site->store, job, p->recipe);
-    if (!text) return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", p->recipe);
+    sherd__block *text;
+    int err = sherd__store_need(site->store, job, p->recipe, &text, d);
+    if (err) return err;
     const sherd__fragment_info *info = sherd__fragment_info_of(text->fragment);
     if (info->dtype != SHERD_U8 || info->encoding != SHERD__DENSE || info->groups ||
         info->rows != 1)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no recipe", p->recipe);
-    int err = sherd__recipe_parse(&recipe, (const char *)sherd__fragment_bytes(text->fragment),
-                                  (size_t)info->len, "recipe", SHERD__RECIPE_NETWORK, d);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is not a recipe", p->recipe);
+    err = sherd__recipe_parse(&recipe, (const char *)sherd__fragment_bytes(text->fragment),
+                              (size_t)info->len, "recipe", SHERD__RECIPE_NETWORK, d);
     uint64_t bytes = 0;
     if (!err) err = sherd__grader_memory(&recipe, p->batch, &bytes, d);
     if (err) return err;
     if (bytes > UINT64_MAX / 2 ||
         !sherd__later_reserve(&site->later, site->pool, bytes + sizeof(model)))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a network of %llu bytes",
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a network of %llu bytes",
                            (unsigned long long)bytes);
     model *m = sherd__calloc(1, sizeof *m);
     err = m ? sherd__grader_new(&m->grader, &recipe, p->batch, p->bits, &site->by, d)
@@ -132,10 +133,11 @@ void sherd__round_free(sherd__round *r)
 static int take_shards(sherd__round *r, const sherd__step_plan *p, sherd_diag *d)
 {
     const sherd__grader *g = r->model->grader;
+    const sherd__examples_for of = { r->site->store, r->job, sherd__grader_inputs(g),
+                                     sherd__grader_width(g) };
     int err = SHERD_OK;
     for (uint32_t i = 0; i < r->shards && !err; i++)
-        err = sherd__examples_take(&r->shard[i], r->site->store, r->job, p, i,
-                                   sherd__grader_inputs(g), sherd__grader_width(g), d);
+        err = sherd__examples_take(&r->shard[i], &of, p, i, d);
     return err;
 }
 
@@ -144,7 +146,7 @@ static int read_plan(const sherd__block *b, uint32_t number, sherd__step_plan *p
     const sherd__fragment_info *info = sherd__fragment_info_of(b->fragment);
     if (info->dtype != SHERD_I64 || info->encoding != SHERD__DENSE || info->groups ||
         info->rows != 1)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no plan", number);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is not a plan", number);
     int err = sherd__step_plan_parse(p, sherd__fragment_bytes(b->fragment), (size_t)info->len, d);
     if (err || p->shards) return err;
     return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan without shards");
@@ -158,14 +160,14 @@ static int open_round(sherd__gradient_site *site, const sherd__task *t, sherd__r
     for (const sherd__round *other = site->rounds; other; other = other->next) open++;
     if (open >= SHERD__ROUNDS_MAX)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "%u rounds are open", open);
-    sherd__block *plan = sherd__store_find(site->store, t->job, t->left);
-    if (!plan) return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", t->left);
-    int err = read_plan(plan, t->left, &p, d);
+    sherd__block *plan;
+    int err = sherd__store_need(site->store, t->job, t->left, &plan, d);
+    if (!err) err = read_plan(plan, t->left, &p, d);
     if (err) return err;
     uint64_t memory = sizeof(sherd__round) + p.tiers * (sizeof(tier) + 16) +
                       p.shards * (uint64_t)sizeof(sherd__examples) + SHERD__POOL_OVERHEAD;
     if (!sherd__pool_reserve(site->pool, memory))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a round of %u shards", p.shards);
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a round of %u shards", p.shards);
     sherd__round *r = sherd__calloc(1, sizeof *r);
     if (!r) {
         sherd__pool_unreserve(site->pool, memory);
@@ -221,9 +223,10 @@ static int check_task(const sherd__round *r, const sherd__task *t, sherd_diag *d
 {
     uint32_t i = t->right - r->params;
     if (t->primes_len || t->right < r->params || i >= r->tiers)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "block %u holds parameters of no tier", t->right);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "block %u contains parameters of no tier",
+                           t->right);
     if (r->tier[i].there)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "tier %u was asked for already", i);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "tier %u was already requested", i);
     const sherd__fragment_info *a = &t->result;
     uint8_t dtype = r->model->bits ? SHERD_I64 : SHERD_F64;
     if (a->dtype != dtype || a->rows != 1 || a->cols != numbers_of(r, i) || a->groups ||
@@ -238,8 +241,9 @@ static int join_round(sherd__round *r, const sherd__task *t, sherd_diag *d)
     int err = check_task(r, t, d);
     if (err) return err;
     uint32_t i = t->right - r->params;
-    sherd__block *b = sherd__store_find(r->site->store, t->job, t->right);
-    if (!b) return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", t->right);
+    sherd__block *b;
+    err = sherd__store_need(r->site->store, t->job, t->right, &b, d);
+    if (err) return err;
     const sherd__fragment_info *info = sherd__fragment_info_of(b->fragment);
     size_t count = sherd__grader_count(r->model->grader, i);
     if (info->dtype != SHERD_F64 || info->encoding != SHERD__DENSE || info->groups ||
@@ -248,7 +252,7 @@ static int join_round(sherd__round *r, const sherd__task *t, sherd_diag *d)
                            i, count);
     uint8_t *bytes = sherd__pool_get(r->site->pool, t->result.len);
     if (!bytes)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a gradient of %llu bytes",
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a gradient of %llu bytes",
                            (unsigned long long)t->result.len);
     sherd__block_hold(b);
     pthread_mutex_lock(&r->lock);

@@ -33,7 +33,7 @@
 #define CONNECTIONS 64u
 #define QUEUE_MAX 1024u /* of the executor: two tasks, and sessions to wipe */
 #define DRAIN_MS 20u    /* between two looks at a running product, when the node should end */
-#define START_MS 50u    /* between two questions whether to go on starting */
+#define START_MS 50u    /* between two checks whether starting was interrupted */
 
 typedef sherd__server server;
 
@@ -127,9 +127,8 @@ static void rejected(void *ctx, int code, const char *peer_address, const char *
         return;
     }
     const sherd__fingerprint strangers = { { 0 } };
-    if (may_say(s, &s->turned_away, &strangers, "connections were turned away"))
-        say(s, SHERD_LOG_WARN, "turned away %s: %s (%s)", peer_address, reason,
-            sherd_err_name(code));
+    if (may_say(s, &s->turned_away, &strangers, "connections were refused"))
+        say(s, SHERD_LOG_WARN, "refused %s: %s (%s)", peer_address, reason, sherd_err_name(code));
 }
 
 /* --- connections --------------------------------------------------------------------------- */
@@ -363,7 +362,7 @@ static void end(server *s, const char *why, bool parent)
     s->listener = NULL;
     for (conn *c = s->conns, *next; c; c = next) {
         next = c->next;
-        sherd__link_close(c->link, SHERD_ECLOSED, "node ends");
+        sherd__link_close(c->link, SHERD_ECLOSED, "the node is ending");
     }
     sherd__members_close(s->members);
     check_drained(s);
@@ -413,7 +412,7 @@ static void parent_read(uv_stream_t *h, ssize_t n, const uv_buf_t *buf)
     if (n > 0 && s->opt->stay) s->released = true;
     if (n >= 0) return;
     uv_read_stop(h);
-    if (!s->released) end(s, "the process that started this node is gone", true);
+    if (!s->released) end(s, "the process that started this node has ended", true);
 }
 
 static void on_wake(uv_async_t *h)

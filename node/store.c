@@ -5,6 +5,7 @@
 #include "node/store.h"
 
 #include "core/alloc.h"
+#include "core/diag.h"
 #include "node/devices.h"
 
 void sherd__store_init(sherd__store *s)
@@ -20,6 +21,14 @@ static sherd__block *block_of(sherd__grouped_item *item)
 sherd__block *sherd__store_find(const sherd__store *s, uint64_t job, uint32_t number)
 {
     return block_of(sherd__grouped_find(&s->table, job, number));
+}
+
+int sherd__store_need(const sherd__store *s, uint64_t job, uint32_t number, sherd__block **out,
+                      sherd_diag *d)
+{
+    *out = sherd__store_find(s, job, number);
+    return *out ? SHERD_OK
+                : sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", number);
 }
 
 int sherd__store_put(sherd__store *s, uint64_t job, uint32_t number, sherd__fragment *f)

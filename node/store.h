@@ -46,6 +46,9 @@ void sherd__store_fini(sherd__store *s);
 int sherd__store_put(sherd__store *s, uint64_t job, uint32_t number, sherd__fragment *f) SHERD_MUST;
 /** Returns the block, or NULL; borrowed until the next call on the store. */
 sherd__block *sherd__store_find(const sherd__store *s, uint64_t job, uint32_t number);
+/** As sherd__store_find; SHERD_EINVAL with a message if there is no such block. */
+int sherd__store_need(const sherd__store *s, uint64_t job, uint32_t number, sherd__block **out,
+                      sherd_diag *d) SHERD_MUST;
 /** Drops one block and frees it, or with number 0 drops all blocks of the job, which
  *  sherd__store_reap frees. Returns how many there were. */
 size_t sherd__store_drop(sherd__store *s, uint64_t job, uint32_t number);

@@ -42,7 +42,7 @@ void sherd__worker_release(task *t)
     }
     sherd__worker_take_out(t->client, t);
     if (t->secure) sherd__secure_done(t->client->secure);
-    if (t->circle) sherd__worker_allreduce_over(t);
+    if (t->allreduce) sherd__worker_allreduce_over(t);
     drop_flagged(t);
     sherd__block_release(t->left);
     sherd__block_release(t->right);
@@ -131,9 +131,9 @@ void sherd__worker_run(task *t)
     if (t->secure)
         t->err = sherd__secure_run(t->client->secure, &t->what, t->left->fragment, right, t->out,
                                    &t->stop, &d);
-    else if (t->circle)
-        t->err = sherd__allreduce_run(t->client->circle, &t->what, t->left->fragment, right, t->out,
-                                      &d);
+    else if (t->allreduce)
+        t->err = sherd__allreduce_run(t->client->allreduce, &t->what, t->left->fragment, right,
+                                      t->out, &d);
     else
         t->err = w->opt.backend->compute(w->opt.backend_ctx, &t->call, t->left->fragment, right,
                                          &d);
@@ -150,7 +150,7 @@ static uint32_t depth_of(const sherd__worker *w)
 /* Returns whether devices compute the task; otherwise the compute thread does. */
 static bool of_device(const task *t)
 {
-    return !t->round && !t->secure && !t->circle;
+    return !t->round && !t->secure && !t->allreduce;
 }
 
 /* Returns a task's number in its client's table. */
@@ -403,7 +403,7 @@ static void on_block(sherd__client *c, sherd__event *e)
     while (err == SHERD_ENOMEM && sherd__pool_relieve(c->pool))
         err = sherd__store_put(&c->store, e->job, e->block, f);
     if (err == SHERD_EINVAL)
-        (void)sherd__fail(&d, err, NULL, "block %u of this job is here already", e->block);
+        (void)sherd__fail(&d, err, NULL, "block %u of this job already exists", e->block);
     if (err) {
         refuse_block(c, e, err, d.message);
         sherd__fragment_free(f);
@@ -437,12 +437,11 @@ static int check_task(sherd__client *c, const sherd__task *what, const sherd__bl
 static int accept_task(sherd__client *c, const sherd__task *what, task **out, sherd_diag *d)
 {
     sherd__worker *w = c->worker;
-    sherd__block *left = sherd__store_find(&c->store, what->job, what->left), *right = NULL;
-    if (!left)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", what->left);
-    if (what->right && !(right = sherd__store_find(&c->store, what->job, what->right)))
-        return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", what->right);
-    int err = check_task(c, what, left, right, d);
+    sherd__block *left, *right = NULL;
+    int err = sherd__store_need(&c->store, what->job, what->left, &left, d);
+    if (!err && what->right) err = sherd__store_need(&c->store, what->job, what->right, &right, d);
+    if (err) return err;
+    err = check_task(c, what, left, right, d);
     if (err) return err;
     bool secure = sherd__secure_op(what->op);
     uint64_t cost = sherd__pool_cost(what->result.len);
@@ -453,7 +452,7 @@ static int accept_task(sherd__client *c, const sherd__task *what, task **out, sh
         if (room) sherd__pool_unreserve(c->pool, cost + sizeof(task));
         if (secure) sherd__secure_done(c->secure);
         return sherd__fail(d, SHERD_ENOMEM, NULL,
-                           "no room for a result of %llu bytes: %llu of %llu are in use",
+                           "no memory for a result of %llu bytes: %llu of %llu are in use",
                            (unsigned long long)what->result.len, (unsigned long long)m->used,
                            (unsigned long long)m->budget);
     }
@@ -463,7 +462,7 @@ static int accept_task(sherd__client *c, const sherd__task *what, task **out, sh
                  .right = right,
                  .reserved = cost,
                  .secure = secure,
-                 .circle = sherd__allreduce_op(what->op) };
+                 .allreduce = sherd__allreduce_op(what->op) };
     sherd__block_hold(left);
     if (right) sherd__block_hold(right);
     w->stats.queued++;
@@ -471,7 +470,7 @@ static int accept_task(sherd__client *c, const sherd__task *what, task **out, sh
     if (err) {
         t->what.flags = 0; /* as if it had not arrived, so that nothing is dropped */
         sherd__worker_release(t);
-        return sherd__fail(d, err, NULL, "no room in the table of tasks");
+        return sherd__fail(d, err, NULL, "the table of tasks is full");
     }
     t->listed = true;
     *out = t;
@@ -489,11 +488,12 @@ static void on_task(sherd__client *c, const sherd__event *e)
         sherd__worker_refuse(c, &e->task, err, d.message);
         return;
     }
-    if (t->circle) {
+    if (t->allreduce) {
         if (!sherd__worker_set_aside(c, t)) return;
         t->what.flags = 0;
         sherd__worker_release(t);
-        sherd__worker_refuse(c, &e->task, SHERD_ENOMEM, "too many tasks of a circle wait");
+        sherd__worker_refuse(c, &e->task, SHERD_ENOMEM,
+                             "too many tasks of an all-reduce group wait");
         return;
     }
     sherd__worker_queue(c, t);
@@ -539,7 +539,7 @@ static void on_cancel(sherd__client *c, const sherd__event *e)
     } else {
         (void)sherd__grouped_give_up(&c->tasks, e->job);
         sherd__worker_reap_now(c);
-        if (c->circle) sherd__allreduce_cancel(c->circle, e->job);
+        if (c->allreduce) sherd__allreduce_cancel(c->allreduce, e->job);
     }
     sherd__worker_drop_rounds(c, false);
     sherd__worker_close_gone(c);
@@ -562,7 +562,7 @@ static void on_closed(sherd__client *c, sherd__session *s)
     c->over = s;
     c->session = NULL;
     c->closed = true;
-    if (c->circle) sherd__allreduce_forget(c->circle, 0);
+    if (c->allreduce) sherd__allreduce_forget(c->allreduce, 0);
     stop_running(c, 0);
     sherd__worker_drop_rounds(c, true);
     sherd__worker_leave_turns(w, c);

@@ -110,12 +110,12 @@ void sherd__worker_poll(sherd__worker *w);
  * group, and records that other members send over their own connections, which belong to no client:
  * `id` names the group.
  */
-void sherd__worker_link_up(sherd__worker *w, sherd__allreduce *circle, uint32_t member,
+void sherd__worker_link_up(sherd__worker *w, sherd__allreduce *allreduce, uint32_t member,
                            sherd__session *s);
 /** The link has ended; the caller closes it. */
-void sherd__worker_link_down(sherd__worker *w, sherd__allreduce *circle, uint32_t member, int err,
-                             const char *why);
-void sherd__worker_link_refused(sherd__worker *w, sherd__allreduce *circle, uint32_t member,
+void sherd__worker_link_down(sherd__worker *w, sherd__allreduce *allreduce, uint32_t member,
+                             int err, const char *why);
+void sherd__worker_link_refused(sherd__worker *w, sherd__allreduce *allreduce, uint32_t member,
                                 const sherd__refusal *r);
 /** Returns the id of the group that the holder of this key may connect for, or 0. */
 uint64_t sherd__worker_member(const sherd__worker *w, const sherd__fingerprint *key);
@@ -127,7 +127,7 @@ void sherd__worker_member_session(sherd__worker *w, const sherd__account *a,
                                   sherd__session_options *opt);
 /** Returns the account of the group's coordinator: links that the group opens count there. */
 sherd__account *sherd__worker_allreduce_account(const sherd__worker *w,
-                                                const sherd__allreduce *circle);
+                                                const sherd__allreduce *allreduce);
 /** Allocates the body of a block for a group, from the account of the group's coordinator: from
  *  *account, or where that is NULL from the one that *account is set to. The bytes go back to the
  *  account's pool. Returns NULL where no group waits for the block, or where there is no room. */

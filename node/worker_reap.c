@@ -46,7 +46,7 @@ static size_t reap_client(sherd__client *c, size_t most)
         sherd__worker_release(sherd__worker_task_of(it));
     }
     n += sherd__store_reap(&c->store, most - n);
-    n += c->circle ? sherd__allreduce_reap(c->circle, most - n) : 0;
+    n += c->allreduce ? sherd__allreduce_reap(c->allreduce, most - n) : 0;
     n += c->over ? sherd__session_reap(c->over, most - n) : 0;
     c->worker->stats.reaped += n;
     return n;
@@ -55,7 +55,7 @@ static size_t reap_client(sherd__client *c, size_t most)
 bool sherd__worker_to_reap(const sherd__client *c)
 {
     return sherd__grouped_given_up(&c->tasks) || sherd__grouped_given_up(&c->store.table) ||
-           (c->circle && sherd__allreduce_to_reap(c->circle)) ||
+           (c->allreduce && sherd__allreduce_to_reap(c->allreduce)) ||
            (c->over && !sherd__session_reaped(c->over));
 }
 
@@ -187,7 +187,7 @@ static void free_client(sherd__client *c)
     sherd__worker_calm(c);
     sherd__gradient_fini(&c->site);
     sherd__secure_free(c->secure);
-    sherd__allreduce_free(c->circle); /* before the store, which calls it */
+    sherd__allreduce_free(c->allreduce); /* before the store, which calls it */
     sherd__session_free(c->over);
     sherd__grouped_fini(&c->tasks);
     sherd__store_fini(&c->store);

@@ -126,7 +126,7 @@ void sherd__worker_forget(sherd__client *c, uint64_t job)
     sherd__worker_close_gone(c);
     sherd__gradient_forget(&c->site, job);
     if (c->secure) sherd__secure_forget(c->secure, job);
-    if (!c->circle) return;
-    sherd__allreduce_forget(c->circle, job);
+    if (!c->allreduce) return;
+    sherd__allreduce_forget(c->allreduce, job);
     sherd__worker_stir(c);
 }

@@ -47,7 +47,7 @@ typedef struct task {
     uint8_t *out;
     uint64_t reserved; /* in the pool; 0 once out is allocated */
     bool secure;       /* of secure aggregation */
-    bool circle;       /* of an all-reduce group */
+    bool allreduce;    /* of an all-reduce group */
     bool begun;        /* an all-reduce task: the group waits for its end */
     bool cancelled, answered;
     atomic_bool stop;  /* tells the compute thread that the result is not needed */
@@ -78,9 +78,9 @@ struct sherd__client {
     void *tag;
     sherd__store store;
     sherd__gradient_site site;
-    sherd__secure *secure;    /* NULL: not used yet */
-    sherd__allreduce *circle; /* NULL: not used yet */
-    task *aside;              /* all-reduce tasks that cannot run yet */
+    sherd__secure *secure;       /* NULL: not used yet */
+    sherd__allreduce *allreduce; /* NULL: not used yet */
+    task *aside;                 /* all-reduce tasks that cannot run yet */
     uint32_t aside_len;
     bool moving;
     bool stirred;                /* some of them may run now: a turn of the loop checks them */

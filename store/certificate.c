@@ -193,7 +193,7 @@ int sherd__certificate_parse(sherd__certificate *out, const char *text, size_t l
     json_error_t e;
     if (len > SHERD__CERTIFICATE_BYTES_MAX)
         return sherd__fail(d, SHERD_EFORMAT, "give a file that --certificate wrote",
-                           "%s: %zu bytes are too many for a certificate", where, len);
+                           "%s: %zu bytes, more than a certificate has", where, len);
     json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
     if (!json_is_object(root)) {
         json_decref(root);

@@ -473,7 +473,7 @@ int sherd__certificate_from_json(sherd__certificate *out, const json_t *root, co
     const char *schema = json_string_value(json_object_get(root, "schema"));
     if (!schema || strncmp(schema, "sherd/certificate/", 18))
         return sherd__fail(d, SHERD_EFORMAT, "give a file that --certificate wrote",
-                           "%s: is JSON, but no certificate (no \"schema\": \"%s\")", where,
+                           "%s: is JSON, but not a certificate (no \"schema\": \"%s\")", where,
                            SCHEMA);
     if (strcmp(schema, SCHEMA))
         return sherd__fail(d, SHERD_EVERSION, "use the version of sherd that wrote it",

@@ -29,9 +29,7 @@ struct sherd__chain {
 
 static int fail_folder(const char *folder, const char *what, sherd_diag *d)
 {
-    char text[96];
-    return sherd__fail(d, SHERD_EOPEN, NULL, "%s: cannot %s: %s", sherd__path_tail(folder), what,
-                       strerror_r(errno, text, sizeof text));
+    return sherd__fail_file(SHERD_EOPEN, NULL, folder, what, errno, d);
 }
 
 /* Creates the folder and syncs its parent, which makes it durable. */
@@ -155,7 +153,7 @@ int sherd__chain_add(sherd__chain *c, uint64_t number, const sherd__chain_member
     if (err) return err;
     if ((c->walked.len > 0 && number <= c->walked.last.number) || number > INT64_MAX)
         return sherd__fail(d, SHERD_EINVAL, NULL,
-                           "%s: checkpoint %" PRIu64 " cannot follow on %" PRIu64,
+                           "%s: checkpoint %" PRIu64 " cannot follow checkpoint %" PRIu64,
                            sherd__path_tail(c->folder), number, c->walked.last.number);
     sherd__chain_name(number, link.name);
     c->unsure = true;

@@ -78,7 +78,7 @@ int sherd__chain_list(const char *folder, uint64_t **numbers, size_t *len, sherd
     *len = 0;
     DIR *dir = opendir(folder);
     if (!dir)
-        return sherd__fail(d, SHERD_EOPEN, NULL, "%s: cannot look into the folder: %s",
+        return sherd__fail(d, SHERD_EOPEN, NULL, "%s: cannot read the folder: %s",
                            sherd__path_tail(folder), strerror_r(errno, text, sizeof text));
     int err = SHERD_OK;
     for (struct dirent *e; !err && (e = readdir(dir));)

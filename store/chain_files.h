@@ -9,7 +9,7 @@
 #define CHAIN_BYTES_MAX (UINT64_C(1) << 40)
 /** Hint for a broken chain. */
 #define SHERD__CHAIN_ELSEWHERE                                                                     \
-    "go on from an earlier checkpoint, in another folder: --initial takes its weights"
+    "continue from an earlier checkpoint in another folder: --initial uses its weights"
 
 /** Returns "FOLDER/NAME", which the caller frees with sherd__free, or NULL. */
 char *sherd__chain_path(const char *folder, const char *name);

@@ -40,7 +40,7 @@ static int read_format(sherd__npz *z, sherd_diag *d)
     int64_t i = sherd__npz_find(z, "format");
     const sherd__npz_member *m = i >= 0 ? sherd__npz_member_at(z, (size_t)i) : NULL;
     if (!m || m->head.dtype != SHERD_U8 || m->head.data_len >= sizeof text)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "%s: is no checkpoint: it has no 'format'",
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "%s: is not a checkpoint: it has no 'format'",
                            sherd__npz_where(z));
     int err = sherd__npz_read(z, (size_t)i, text, m->head.data_len, d);
     if (err) return err;
@@ -97,8 +97,9 @@ static bool same(const sherd__digest *a, const sherd__digest *b)
 /* Reads the file of `number`: its hash and its contents. before: the previous file; its name is
  * empty if there is none. */
 static int visit(const char *folder, uint64_t number, const sherd__chain_link *before,
-                 sherd__chain_link *out, bool *whole, void *piece, sherd_diag *d)
+                 sherd__chain_report *r, void *piece, sherd_diag *d)
 {
+    sherd__chain_link *out = &r->last;
     own o = { 0 };
     sherd_diag why = { 0 };
     out->number = number;
@@ -109,16 +110,16 @@ static int visit(const char *folder, uint64_t number, const sherd__chain_link *b
     if (err) return damaged(folder, out->name, err, &why, d);
     if (o.number != number)
         return sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
-                           "%s/%s: calls itself number %" PRIu64, sherd__path_tail(folder),
+                           "%s/%s: says that it is number %" PRIu64, sherd__path_tail(folder),
                            out->name, o.number);
     if (before->name[0] == '\0') {
-        *whole = o.first;
+        r->whole = o.first;
         return SHERD_OK;
     }
     if (same(&o.previous, &before->hash)) return SHERD_OK;
     return sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
-                       "%s/%s: does not follow on %s: that has been changed, or one between them "
-                       "is missing",
+                       "%s/%s: does not follow %s: that file was changed, or one between them is "
+                       "missing",
                        sherd__path_tail(folder), out->name, before->name);
 }
 
@@ -159,7 +160,7 @@ int sherd__chain_walk(const char *folder, sherd__chain_report *out, sherd_diag *
     if (!piece) err = sherd__fail_memory(d, "reading a chain of checkpoints");
     for (size_t i = 0; i < len && !err; i++) {
         before = r.last;
-        err = visit(folder, numbers[i], &before, &r.last, &r.whole, piece, d);
+        err = visit(folder, numbers[i], &before, &r, piece, d);
         if (i == 0) r.first = r.last;
     }
     r.len = len;

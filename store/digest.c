@@ -37,7 +37,7 @@ int sherd__digest_new(sherd__digest_stream **out, sherd_dtype dtype, size_t rows
     const char *name = sherd_dtype_name(dtype);
     char head[96];
     *out = NULL;
-    if (!name) return sherd__fail(d, SHERD_EINVAL, NULL, "%d is no dtype", (int)dtype);
+    if (!name) return sherd__fail(d, SHERD_EINVAL, NULL, "%d is not a dtype", (int)dtype);
     sherd__digest_stream *s = sherd__alloc(sizeof *s);
     EVP_MD_CTX *md = s ? EVP_MD_CTX_new() : NULL;
     if (!md) {

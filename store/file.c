@@ -52,12 +52,19 @@ static const char *reason(int e, char buf[96])
     return strerror_r(e, buf, 96);
 }
 
-static int fail_open(const char *path, int e, sherd_diag *d)
+int sherd__fail_file(int code, const char *hint, const char *path, const char *what, int e,
+                     sherd_diag *d)
 {
     char buf[96];
+    return sherd__fail(d, code, hint, "%s: cannot %s: %s", sherd__path_tail(path), what,
+                       reason(e, buf));
+}
+
+static int fail_open(const char *path, int e, sherd_diag *d)
+{
     if (e == ENOMEM) return sherd__fail_memory(d, "%s", path);
-    return sherd__fail(d, SHERD_EOPEN, "check the path and its permissions",
-                       "%s: cannot open for writing: %s", sherd__path_tail(path), reason(e, buf));
+    return sherd__fail_file(SHERD_EOPEN, "check the path and its permissions", path,
+                            "open for writing", e, d);
 }
 
 static int fail_write(const sherd__file *f, int e, sherd_diag *d)
@@ -66,7 +73,7 @@ static int fail_write(const sherd__file *f, int e, sherd_diag *d)
     const char *hint = "check the disk and the file system";
     if (e == ENOSPC || e == EDQUOT) hint = "free some room, or write to another disk";
     if (e == EFBIG) hint = "raise the file size limit (ulimit -f)";
-    if (e == EPIPE) hint = "the reader of the pipe went away";
+    if (e == EPIPE) hint = "the reader closed the pipe";
     return sherd__fail(d, SHERD_EIO, hint, "%s: cannot write at byte %llu: %s",
                        sherd__path_tail(f->path), (unsigned long long)f->size, reason(e, buf));
 }
@@ -174,8 +181,8 @@ static int open_folder(sherd__file *f, const char *full, sherd_diag *d)
     const char *slash = strrchr(full, '/');
     const char *name = slash ? slash + 1 : full;
     if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
-        return sherd__fail(d, SHERD_EOPEN, "give the name of a file", "\"%s\" names no file",
-                           sherd__path_tail(f->path));
+        return sherd__fail(d, SHERD_EOPEN, "give the name of a file",
+                           "\"%s\" is not the name of a file", sherd__path_tail(f->path));
     char *folder = sherd__strdup(full);
     f->name = sherd__strdup(name);
     int err = SHERD_OK;

@@ -70,6 +70,10 @@ void sherd__file_abort(sherd__file *f);
 
 /** Returns the end of a path that is too long for a message, or the path. */
 const char *sherd__path_tail(const char *path);
+/** Records that a system call failed on a file, and returns `code`: the end of the path, "cannot ",
+ *  `what` and the text of e, an errno. */
+int sherd__fail_file(int code, const char *hint, const char *path, const char *what, int e,
+                     sherd_diag *d);
 
 /** Writes all bytes at an offset, or at the current position if offset < 0. Continues after signals
  *  and short writes. Returns 0 or an errno. */

@@ -26,9 +26,14 @@ static uint32_t get_be32(const uint8_t *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
+/* Bytes of a header, and of the values that it claims. */
+typedef struct lengths {
+    size_t head, size;
+} lengths;
+
 /* Parses magic and sizes. `have`: bytes in `head`, 4 or enough for all dimensions. */
 static int parse_head(sherd__idx *x, const uint8_t *head, size_t have, const char *where,
-                      size_t *head_len, size_t *size, sherd_diag *d)
+                      lengths *of, sherd_diag *d)
 {
     if (have == 0)
         return sherd__fail(d, SHERD_EFORMAT, "download the file again", "%s: is empty", where);
@@ -44,11 +49,11 @@ static int parse_head(sherd__idx *x, const uint8_t *head, size_t have, const cha
         return sherd__fail(d, SHERD_EFORMAT, "convert it to .npy",
                            "%s: byte 3: %u dimensions, 1 to 3 are read", where, head[3]);
     x->ndim = head[3];
-    *head_len = 4 + 4 * (size_t)x->ndim;
-    if (have < *head_len)
+    of->head = 4 + 4 * (size_t)x->ndim;
+    if (have < of->head)
         return sherd__fail(d, SHERD_EFORMAT, REMEDY,
-                           "%s: truncated: its header needs %zu bytes, it has %zu", where,
-                           *head_len, have);
+                           "%s: truncated: its header needs %zu bytes, it has %zu", where, of->head,
+                           have);
     x->rows = x->shape[0] = get_be32(head + 4);
     x->cols = 1;
     bool fits = true;
@@ -56,7 +61,7 @@ static int parse_head(sherd__idx *x, const uint8_t *head, size_t have, const cha
         x->shape[i] = get_be32(head + 4 + 4 * i);
         fits = fits && sherd__mul(x->cols, x->shape[i], &x->cols);
     }
-    if (!fits || !sherd__mul(x->rows, x->cols, size) || *size > SHERD__IDX_BYTES_MAX)
+    if (!fits || !sherd__mul(x->rows, x->cols, &of->size) || of->size > SHERD__IDX_BYTES_MAX)
         return sherd__fail(d, SHERD_EFORMAT, REMEDY,
                            "%s: claims %u x %u x %u values, more than the %zu that are read", where,
                            x->shape[0], x->ndim > 1 ? x->shape[1] : 1u,
@@ -74,13 +79,13 @@ static int fail_size(const char *where, size_t need, size_t have, sherd_diag *d)
 static int parse_plain(sherd__idx *x, const uint8_t *bytes, size_t len, const char *where,
                        sherd_diag *d)
 {
-    size_t head_len = 0, size = 0;
-    int err = parse_head(x, bytes, len, where, &head_len, &size, d);
+    lengths of = { 0, 0 };
+    int err = parse_head(x, bytes, len, where, &of, d);
     if (err) return err;
-    if (len != head_len + size) return fail_size(where, head_len + size, len, d);
-    x->values = sherd__alloc(size);
+    if (len != of.head + of.size) return fail_size(where, of.head + of.size, len, d);
+    x->values = sherd__alloc(of.size);
     if (!x->values) return sherd__fail_memory(d, "%s", where);
-    memcpy(x->values, bytes + head_len, size);
+    memcpy(x->values, bytes + of.head, of.size);
     return SHERD_OK;
 }
 
@@ -137,24 +142,25 @@ static int unpack_all(sherd__idx *x, unpacker *u, size_t packed_len, const char 
                       sherd_diag *d)
 {
     uint8_t head[HEAD_MAX] = { 0 }, after;
-    size_t head_len = 0, size = 0, got = 0, more = 0;
+    lengths of = { 0, 0 };
+    size_t got = 0, more = 0;
     int err = unpack(u, head, 4, &got, where, d);
     if (err) return err;
     if (got == 4 && head[3] >= 1 && head[3] <= 3)
         err = unpack(u, head + 4, 4 * (size_t)head[3], &more, where, d);
-    if (!err) err = parse_head(x, head, got + more, where, &head_len, &size, d);
+    if (!err) err = parse_head(x, head, got + more, where, &of, d);
     if (err) return err;
-    if (size / DEFLATE_RATIO > packed_len)
+    if (of.size / DEFLATE_RATIO > packed_len)
         return sherd__fail(d, SHERD_EFORMAT, REMEDY,
                            "%s: claims %zu values, more than its %zu bytes can unpack to", where,
-                           size, packed_len);
-    x->values = sherd__alloc(size);
+                           of.size, packed_len);
+    x->values = sherd__alloc(of.size);
     if (!x->values) return sherd__fail_memory(d, "%s", where);
-    err = unpack(u, x->values, size, &got, where, d);
-    if (!err && got < size) err = fail_size(where, head_len + size, head_len + got, d);
+    err = unpack(u, x->values, of.size, &got, where, d);
+    if (!err && got < of.size) err = fail_size(where, of.head + of.size, of.head + got, d);
     if (!err) err = unpack(u, &after, 1, &more, where, d); /* also verifies the checksum */
     if (!err && (more || u->in_left))
-        err = fail_size(where, head_len + size, head_len + size + 1, d);
+        err = fail_size(where, of.head + of.size, of.head + of.size + 1, d);
     return err;
 }
 
@@ -164,7 +170,8 @@ static int parse_gzip(sherd__idx *x, const uint8_t *bytes, size_t len, const cha
     unpacker u = { .z = { .zalloc = zlib_alloc, .zfree = zlib_free }, .in = bytes, .in_left = len };
     int e = inflateInit2(&u.z, 15 + 16);
     if (e == Z_MEM_ERROR) return sherd__fail_memory(d, "%s", where);
-    if (e != Z_OK) return sherd__fail(d, SHERD_EINTERNAL, NULL, "%s: zlib refuses to start", where);
+    if (e != Z_OK)
+        return sherd__fail(d, SHERD_EINTERNAL, NULL, "%s: zlib cannot be initialised", where);
     int err = unpack_all(x, &u, len, where, d);
     inflateEnd(&u.z);
     return err;
@@ -233,7 +240,7 @@ static int load_one(sherd__idx *out, const char *folder, const char *prefix, con
     if (find_one(path, sizeof path, folder, prefix, what, ndim))
         return sherd__idx_load(out, path, d);
     return sherd__fail(d, SHERD_EOPEN, "give the folder that holds the four files of the data set",
-                       "%s: holds no %s-%s-idx%u-ubyte, with or without .gz",
+                       "%s: has no %s-%s-idx%u-ubyte, with or without .gz",
                        sherd__path_tail(folder), prefix, what, ndim);
 }
 

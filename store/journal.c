@@ -100,8 +100,8 @@ static int name_new(sherd__journal *j, const sherd__file *f, sherd_diag *d)
         err = sherd__file_sync_folder(folder, d);
     else if (errno == EEXIST)
         err = sherd__fail(d, SHERD_EBUSY, "end that process first, or try again",
-                          "%s: another process made this %s meanwhile", sherd__path_tail(j->path),
-                          j->kind->name);
+                          "%s: another process created this %s at the same time",
+                          sherd__path_tail(j->path), j->kind->name);
     else err = fail_file(j, SHERD_EOPEN, "make", d);
     sherd__free(folder);
     return err;
@@ -120,7 +120,7 @@ static int lock(sherd__journal *j, sherd_diag *d)
                            sherd__path_tail(j->path), j->kind->name);
     if (j->fd < 0 || fstat(j->fd, &st) != 0) return fail_file(j, SHERD_EOPEN, "add to", d);
     if (!S_ISREG(st.st_mode))
-        return sherd__fail(d, SHERD_EOPEN, "name a file, or one that is to be made",
+        return sherd__fail(d, SHERD_EOPEN, "name a file, or a new one",
                            "%s: not a regular file, which a %s is", sherd__path_tail(j->path),
                            j->kind->name);
     if (flock(j->fd, LOCK_EX | LOCK_NB) == 0) return SHERD_OK;

@@ -284,7 +284,7 @@ static const sherd__journal_kind kind = {
     .first = "sherd-ledger-1\n",
     .name = "privacy ledger",
     .line = take_line,
-    .missing = "what was spent is in it",
+    .missing = "it records what was spent",
     .remedy = "put it back; where these data have given nothing yet, leave out --require-ledger",
 };
 

@@ -16,7 +16,7 @@
 #include "core/diag.h"
 #include "sherd/version.h"
 
-#define HINT "write the file anew with `sherd meta build`"
+#define HINT "write the file again with `sherd meta build`"
 #define HEX_SIZE 65
 
 typedef struct context {

@@ -22,17 +22,13 @@
 
 static int fail_errno(const char *path, int code, const char *what, int e, sherd_diag *d)
 {
-    char buf[96];
     if (e == ENOMEM) return sherd__fail_memory(d, "%s", path);
     if (e == ECANCELED)
-        return sherd__fail(d, SHERD_EINTERRUPTED, NULL,
-                           "%s: interrupted before its writer had "
-                           "ended",
+        return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "%s: interrupted before its writer ended",
                            sherd__path_tail(path));
     const char *hint = "check the disk";
     if (code == SHERD_EOPEN) hint = "check the path and its permissions";
-    return sherd__fail(d, code, hint, "%s: cannot %s: %s", sherd__path_tail(path), what,
-                       strerror_r(e, buf, sizeof buf));
+    return sherd__fail_file(code, hint, path, what, e, d);
 }
 
 static atomic_int stop_fd = -1;
@@ -90,16 +86,25 @@ static int read_up_to(int fd, bool regular, uint8_t *out, size_t len, size_t *go
     return 0;
 }
 
+/* An open file; guess: its length, as far as that is known; len_max: the most that is read. */
+typedef struct input {
+    int fd;
+    bool regular;
+    size_t guess, len_max;
+    const char *path;
+} input;
+
 /* Reads all data of fd, at most len_max bytes; `guess` is the size of the first read. */
-static int read_whole(int fd, bool regular, size_t guess, size_t len_max, const char *path,
-                      uint8_t **bytes, size_t *len, sherd_diag *d)
+static int read_whole(const input *in, uint8_t **bytes, size_t *len, sherd_diag *d)
 {
-    size_t cap = guess < len_max ? guess : len_max, n = 0, got = 0;
+    const char *path = in->path;
+    const size_t len_max = in->len_max;
+    size_t cap = in->guess < len_max ? in->guess : len_max, n = 0, got = 0;
     uint8_t *p = sherd__alloc(cap + 1), *more;
     if (!p) return sherd__fail_memory(d, "%s", path);
     for (;;) {
         /* one extra byte shows whether there is more */
-        int e = read_up_to(fd, regular, p + n, cap + 1 - n, &got);
+        int e = read_up_to(in->fd, in->regular, p + n, cap + 1 - n, &got);
         if (e) {
             sherd__free(p);
             return fail_errno(path, SHERD_EIO, "read", e, d);
@@ -146,8 +151,9 @@ int sherd__map_open(sherd__map *m, const char *path, size_t read_max, sherd_diag
         }
     }
     uint8_t *bytes;
-    err = read_whole(fd, S_ISREG(st.st_mode), regular ? size : READ_FIRST,
-                     regular ? size : read_max, path, &bytes, &r.len, d);
+    const input in = { fd, S_ISREG(st.st_mode), regular ? size : READ_FIRST,
+                       regular ? size : read_max, path };
+    err = read_whole(&in, &bytes, &r.len, d);
     close(fd);
     if (err) return err;
     if (regular && r.len != size) {
@@ -195,7 +201,7 @@ int sherd__file_read_small(uint8_t **bytes, size_t *len, const char *path, size_
     int err = open_input(&fd, &st, path, d);
     if (err) return err;
     size_t guess = st.st_size > 0 && (size_t)st.st_size < len_max ? (size_t)st.st_size : 4096;
-    err = read_whole(fd, S_ISREG(st.st_mode), guess, len_max, path, bytes, len, d);
+    err = read_whole(&(input){ fd, S_ISREG(st.st_mode), guess, len_max, path }, bytes, len, d);
     close(fd);
     return err;
 }

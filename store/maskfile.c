@@ -54,9 +54,7 @@ struct sherd__maskfile {
 
 static int fail_file(const sherd__maskfile *f, const char *what, int e, sherd_diag *d)
 {
-    char buf[96];
-    return sherd__fail(d, SHERD_EIO, "check the disk and the file system", "%s: cannot %s: %s",
-                       sherd__path_tail(f->path), what, strerror_r(e, buf, sizeof buf));
+    return sherd__fail_file(SHERD_EIO, "check the disk and the file system", f->path, what, e, d);
 }
 
 static int damaged(const sherd__maskfile *f, const char *what, sherd_diag *d)
@@ -77,7 +75,7 @@ static bool no_masks(int fd)
 static int no_masks_fail(const sherd__maskfile *f, sherd_diag *d)
 {
     return sherd__fail(d, SHERD_EFORMAT, "name a file of sherd prepare",
-                       "%s: is no file of masks, or its first bytes were edited",
+                       "%s: is not a file of masks, or its first bytes were edited",
                        sherd__path_tail(f->path));
 }
 
@@ -90,10 +88,10 @@ static int open_file(sherd__maskfile *f, bool use, sherd_diag *d)
     if (f->fd < 0)
         return sherd__fail(d, SHERD_EOPEN, "check the path and its permissions",
                            "%s: cannot open: %s", name, strerror_r(errno, buf, sizeof buf));
-    if (fstat(f->fd, &st) != 0) return fail_file(f, "look at it", errno, d);
+    if (fstat(f->fd, &st) != 0) return fail_file(f, "examine it", errno, d);
     if (!S_ISREG(st.st_mode))
-        return sherd__fail(d, SHERD_EOPEN, "name a file of sherd prepare", "%s: is no regular file",
-                           name);
+        return sherd__fail(d, SHERD_EOPEN, "name a file of sherd prepare",
+                           "%s: is not a regular file", name);
     if ((st.st_mode & 077) && no_masks(f->fd)) return no_masks_fail(f, d);
     if (st.st_mode & 077)
         return sherd__fail(d, SHERD_EKEY,
@@ -145,8 +143,8 @@ static int check_head(sherd__maskfile *f, const uint8_t head[SHERD__MASKFILE_HEA
                            "%s: masks of a kind that this version does not know", name);
     if (size != expected)
         return sherd__fail(d, SHERD_EFORMAT, "prepare new masks; use none of this file's",
-                           "%s: %llu bytes long, expected %llu: cut or added to", name, (ull)size,
-                           (ull)expected);
+                           "%s: %llu bytes long, expected %llu: it was cut or extended", name,
+                           (ull)size, (ull)expected);
     return SHERD_OK;
 }
 
@@ -170,12 +168,12 @@ static int read_head(sherd__maskfile *f, sherd_diag *d)
 static int compare_counter(sherd__maskfile *f, bool use, sherd_diag *d)
 {
     uint64_t counted;
-    int err = sherd__counter_open(&f->counter, f->state, f->head.id, f->tag_key, use,
-                                  sherd__path_tail(f->path), &counted, d);
+    int err = sherd__counter_open(&f->counter, (sherd__counter){ f->state, f->head.id, f->tag_key },
+                                  use, sherd__path_tail(f->path), &counted, d);
     if (err) return err;
     if (f->used < counted)
         return sherd__fail(d, SHERD_EEXPOSURE, "use the newest copy, or prepare new masks",
-                           "%s: an older copy: it says that %llu rows were used, and %llu were",
+                           "%s: an older copy: it records %llu used rows, and %llu were used",
                            sherd__path_tail(f->path), (ull)f->used, (ull)counted);
     return SHERD_OK;
 }
@@ -324,7 +322,7 @@ static int check_left(const sherd__maskfile *f, uint64_t n, sherd_diag *d)
     if (n <= left) return SHERD_OK;
     return sherd__fail(
         d, SHERD_EEXPOSURE, "prepare more with sherd prepare, or multiply fewer rows",
-        "%s: %llu rows of masks are left, and the product needs %llu: none is used twice",
+        "%s: %llu rows of masks are left, and the product needs %llu: no row is used twice",
         sherd__path_tail(f->path), (ull)left, (ull)n);
 }
 
@@ -339,14 +337,16 @@ int sherd__maskfile_strike(sherd__maskfile *f, uint64_t n, uint64_t *first, uint
 {
     uint64_t from = f->used;
     if (f->counter < 0)
-        return sherd__fail(d, SHERD_EINTERNAL, NULL, "masks opened only to look at");
+        return sherd__fail(d, SHERD_EINTERNAL, NULL, "the masks were opened for reading only");
     int err = check_left(f, n, d);
     if (err) return err;
     err = check_rows(f, from, n, d);
     if (err) return err;
     f->used = from + n; /* also if a later step fails */
     err = move_mark(f, f->used, d);
-    if (!err) err = sherd__counter_move(f->counter, f->state, f->head.id, f->tag_key, f->used, d);
+    if (!err)
+        err = sherd__counter_move(f->counter, (sherd__counter){ f->state, f->head.id, f->tag_key },
+                                  f->used, d);
     if (err) return err;
     sherd__maskfile_mask_key(mask_key, f->root);
     *first = from;

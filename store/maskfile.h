@@ -60,13 +60,17 @@ uint64_t sherd__maskfile_bytes(const sherd__maskfile_head *h);
 
 typedef struct sherd__maskfile_writer sherd__maskfile_writer;
 
+/** A mask file, and the folder of its counter (NULL: the default one). */
+typedef struct sherd__maskfile_place {
+    const char *path, *state;
+} sherd__maskfile_place;
 /**
  * Starts a new file that will become `path`. id and root key are 16 and 32 fresh random bytes.
  * `state` is the folder of counters; NULL is the user's ($XDG_STATE_HOME/sherd/masks). Returns in
  * mask_key the file's mask key, which is derived from root. Errors: SHERD_EOPEN, SHERD_EIO (no
  * room), SHERD_EINVAL, SHERD_ENOMEM.
  */
-int sherd__maskfile_begin(sherd__maskfile_writer **out, const char *path, const char *state,
+int sherd__maskfile_begin(sherd__maskfile_writer **out, sherd__maskfile_place at,
                           const sherd__maskfile_head *head, const uint8_t root[32],
                           uint8_t mask_key[32], sherd_diag *d) SHERD_MUST;
 /** Appends the next row: sherd__maskfile_row_bytes bytes of packed residues. */

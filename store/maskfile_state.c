@@ -54,10 +54,8 @@ bool sherd__mark_get(const uint8_t in[SHERD__MARK_BYTES], char kind, const uint8
 
 static int fail_path(const char *path, int code, const char *what, int e, sherd_diag *d)
 {
-    char buf[96];
-    return sherd__fail(d, code, "set XDG_STATE_HOME to a folder of yours on a disk that lasts",
-                       "%s: cannot %s: %s", sherd__path_tail(path), what,
-                       strerror_r(e, buf, sizeof buf));
+    return sherd__fail_file(code, "set XDG_STATE_HOME to a folder of yours on a disk that lasts",
+                            path, what, e, d);
 }
 
 /* Returns the default folder according to the XDG base directory rules: a relative XDG_STATE_HOME
@@ -104,14 +102,14 @@ int sherd__state_folder(char **out, const char *folder, sherd_diag *d)
     if (!path)
         return folder ? sherd__fail_memory(d, "the name of the folder of counters")
                       : sherd__fail(d, SHERD_EOPEN, "set HOME or XDG_STATE_HOME",
-                                    "there is no folder to keep the counters of masks in");
+                                    "there is no folder for the counters of masks");
     int err = *path ? make_folders(path, d)
                     : fail_path(path, SHERD_EOPEN, "use this path", ENOENT, d);
-    if (!err && stat(path, &st) != 0) err = fail_path(path, SHERD_EOPEN, "look at it", errno, d);
+    if (!err && stat(path, &st) != 0) err = fail_path(path, SHERD_EOPEN, "examine it", errno, d);
     if (!err && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022))
         err = sherd__fail(d, SHERD_EOPEN,
                           "chmod 700 it, or set XDG_STATE_HOME to a folder of yours",
-                          "%s: others may write here, and so change what masks count as used",
+                          "%s: others can write here, and so change which masks count as used",
                           sherd__path_tail(path));
     if (err) sherd__free(path);
     else *out = path;
@@ -136,20 +134,20 @@ static int write_counter(int fd, const uint8_t mark[SHERD__MARK_BYTES])
     return e == 0 && fsync(fd) != 0 ? errno : e;
 }
 
-int sherd__counter_new(const char *folder, const uint8_t id[16], const uint8_t tag_key[32],
-                       sherd_diag *d)
+int sherd__counter_new(sherd__counter of, sherd_diag *d)
 {
     uint8_t mark[SHERD__MARK_BYTES];
-    char *path = counter_path(folder, id);
+    char *path = counter_path(of.folder, of.id);
     if (!path) return sherd__fail_memory(d, "the name of a counter");
     int err = SHERD_OK, fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         err = fail_path(path, SHERD_EOPEN, "make this counter", errno, d);
     } else {
-        sherd__mark_put(mark, 'C', id, tag_key, 0);
+        sherd__mark_put(mark, 'C', of.id, of.tag_key, 0);
         int e = write_counter(fd, mark);
         close(fd);
-        err = e ? fail_path(path, SHERD_EIO, "write it", e, d) : sherd__file_sync_folder(folder, d);
+        err = e ? fail_path(path, SHERD_EIO, "write it", e, d)
+                : sherd__file_sync_folder(of.folder, d);
     }
     sherd__free(path);
     return err;
@@ -162,7 +160,7 @@ static int open_counter(int *fd, const char *path, bool use, const char *name, s
         return sherd__fail(d, SHERD_EEXPOSURE,
                            "use masks on the machine and account that prepared "
                            "them, or prepare new ones",
-                           "%s: its counter %s is not there: nobody can say which rows were used",
+                           "%s: its counter %s is missing: it is unknown which rows were used",
                            name, sherd__path_tail(path));
     if (*fd < 0) return fail_path(path, SHERD_EOPEN, "open it", errno, d);
     if (!use || flock(*fd, LOCK_EX | LOCK_NB) == 0) return SHERD_OK;
@@ -172,21 +170,20 @@ static int open_counter(int *fd, const char *path, bool use, const char *name, s
                : fail_path(path, SHERD_EIO, "lock it", errno, d);
 }
 
-int sherd__counter_open(int *fd, const char *folder, const uint8_t id[16],
-                        const uint8_t tag_key[32], bool use, const char *name, uint64_t *used,
+int sherd__counter_open(int *fd, sherd__counter of, bool use, const char *name, uint64_t *used,
                         sherd_diag *d)
 {
     uint8_t mark[SHERD__MARK_BYTES + 1];
     *fd = -1;
-    char *path = counter_path(folder, id);
+    char *path = counter_path(of.folder, of.id);
     if (!path) return sherd__fail_memory(d, "the name of a counter");
     int err = open_counter(fd, path, use, name, d);
     if (!err) {
         ssize_t got = pread(*fd, mark, sizeof mark, 0);
         if (got < 0) err = fail_path(path, SHERD_EIO, "read it", errno, d);
-        else if (got != SHERD__MARK_BYTES || !sherd__mark_get(mark, 'C', id, tag_key, used))
+        else if (got != SHERD__MARK_BYTES || !sherd__mark_get(mark, 'C', of.id, of.tag_key, used))
             err = sherd__fail(d, SHERD_EFORMAT, "prepare new masks; use none of this file's",
-                              "%s: damaged or edited: nobody can say which rows of %s were used",
+                              "%s: damaged or edited: it is unknown which rows of %s were used",
                               sherd__path_tail(path), name);
     }
     if (*fd >= 0 && (err || !use)) {
@@ -197,12 +194,11 @@ int sherd__counter_open(int *fd, const char *folder, const uint8_t id[16],
     return err;
 }
 
-int sherd__counter_move(int fd, const char *folder, const uint8_t id[16], const uint8_t tag_key[32],
-                        uint64_t used, sherd_diag *d)
+int sherd__counter_move(int fd, sherd__counter of, uint64_t used, sherd_diag *d)
 {
     uint8_t mark[SHERD__MARK_BYTES];
-    sherd__mark_put(mark, 'C', id, tag_key, used);
+    sherd__mark_put(mark, 'C', of.id, of.tag_key, used);
     int e = write_counter(fd, mark);
-    if (e) return fail_path(folder, SHERD_EIO, "write the counter of used masks", e, d);
-    return sherd__file_sync_folder(folder, d);
+    if (e) return fail_path(of.folder, SHERD_EIO, "write the counter of used masks", e, d);
+    return sherd__file_sync_folder(of.folder, d);
 }

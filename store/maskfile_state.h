@@ -28,21 +28,24 @@ bool sherd__mark_get(const uint8_t in[SHERD__MARK_BYTES], char kind, const uint8
  */
 int sherd__state_folder(char **out, const char *folder, sherd_diag *d) SHERD_MUST;
 
+/** A counter: the folder that it is in, its id, and the key of its tag. */
+typedef struct sherd__counter {
+    const char *folder;
+    const uint8_t *id;      /* 16 bytes */
+    const uint8_t *tag_key; /* 32 bytes */
+} sherd__counter;
 /** Creates a counter of 0, and syncs it and its folder. Errors: SHERD_EOPEN (it exists: an id was
  *  drawn twice), SHERD_EIO. */
-int sherd__counter_new(const char *folder, const uint8_t id[16], const uint8_t tag_key[32],
-                       sherd_diag *d) SHERD_MUST;
+int sherd__counter_new(sherd__counter of, sherd_diag *d) SHERD_MUST;
 /**
  * Opens a counter and returns its value. With `use` it is opened for writing, and locked until *fd
  * is closed. `name` is the name of the mask file, for messages. *fd is -1 on failure and if use is
  * false. Errors: SHERD_EEXPOSURE: there is no counter, so the number of used rows is unknown;
  * SHERD_EBUSY; SHERD_EFORMAT; SHERD_EOPEN.
  */
-int sherd__counter_open(int *fd, const char *folder, const uint8_t id[16],
-                        const uint8_t tag_key[32], bool use, const char *name, uint64_t *used,
+int sherd__counter_open(int *fd, sherd__counter of, bool use, const char *name, uint64_t *used,
                         sherd_diag *d) SHERD_MUST;
 /** Writes a new value, and syncs the counter and its folder. Errors: SHERD_EIO. */
-int sherd__counter_move(int fd, const char *folder, const uint8_t id[16], const uint8_t tag_key[32],
-                        uint64_t used, sherd_diag *d) SHERD_MUST;
+int sherd__counter_move(int fd, sherd__counter of, uint64_t used, sherd_diag *d) SHERD_MUST;
 
 #endif

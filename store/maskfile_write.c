@@ -32,7 +32,7 @@ static int write_head(sherd__maskfile_writer *w, const uint8_t root[32], sherd_d
     return err;
 }
 
-int sherd__maskfile_begin(sherd__maskfile_writer **out, const char *path, const char *state,
+int sherd__maskfile_begin(sherd__maskfile_writer **out, sherd__maskfile_place at,
                           const sherd__maskfile_head *head, const uint8_t root[32],
                           uint8_t mask_key[32], sherd_diag *d)
 {
@@ -42,14 +42,14 @@ int sherd__maskfile_begin(sherd__maskfile_writer **out, const char *path, const 
     if (size == 0)
         return sherd__fail(d, SHERD_EINVAL, "use fewer rows, and 2 to 26 bits",
                            "masks of %llu rows for a B of %llu x %llu, %u and %u bits, are not "
-                           "made",
+                           "possible",
                            (ull)head->rows, (ull)head->k, (ull)head->m, head->bits_a, head->bits_b);
     sherd__maskfile_writer *w = sherd__calloc(1, sizeof *w);
     if (!w) return sherd__fail_memory(d, "a file of masks");
     w->head = *head;
     sherd__maskfile_tag_key(w->tag_key, root);
-    int err = sherd__state_folder(&w->state, state, d);
-    if (!err) err = sherd__file_begin(&w->file, path, SHERD__FILE_PRIVATE, d);
+    int err = sherd__state_folder(&w->state, at.state, d);
+    if (!err) err = sherd__file_begin(&w->file, at.path, SHERD__FILE_PRIVATE, d);
     if (!err) err = sherd__file_reserve(w->file, size, d);
     if (!err) err = write_head(w, root, d);
     if (err) {
@@ -79,7 +79,7 @@ int sherd__maskfile_commit(sherd__maskfile_writer *w, sherd_diag *d)
     if (w->rows != w->head.rows)
         err = sherd__fail(d, SHERD_EINVAL, NULL, "%llu of %llu rows of masks were written",
                           (ull)w->rows, (ull)w->head.rows);
-    if (!err) err = sherd__counter_new(w->state, w->head.id, w->tag_key, d);
+    if (!err) err = sherd__counter_new((sherd__counter){ w->state, w->head.id, w->tag_key }, d);
     if (!err) {
         err = sherd__file_commit(w->file, d);
         w->file = NULL;

@@ -17,7 +17,7 @@
 #include "store/manifest.h"
 
 #define MANIFEST_MAX ((size_t)4 << 20)
-#define HINT "write the file anew with `sherd meta build`"
+#define HINT "write the file again with `sherd meta build`"
 /* Limit on the unpacked size: rows of ten compress to a half, rows of one to almost nothing. */
 #define UNPACKED_BASE ((uint64_t)1 << 30)
 #define UNPACKED_PER_BYTE 32u
@@ -37,8 +37,8 @@ uint64_t sherd_meta_table_rows(const sherd_meta_operation *op)
 int sherd__metafile_check_settings(const sherd_meta_settings *s, sherd_diag *d)
 {
     if (s->nodes >= 1 && s->nodes <= UINT16_MAX) return SHERD_OK;
-    return sherd__fail(d, SHERD_EINVAL, NULL, "%" PRIu32 " nodes: 1 to %d can be dealt to",
-                       s->nodes, UINT16_MAX);
+    return sherd__fail(d, SHERD_EINVAL, NULL, "%" PRIu32 " nodes: expected 1 to %d", s->nodes,
+                       UINT16_MAX);
 }
 
 static bool name_is_plain(const char name[SHERD_META_NAME_SIZE])
@@ -58,8 +58,8 @@ static int check_operation(const sherd__metafile *f, const sherd_meta_operation 
         return sherd__fail(d, SHERD_EINVAL, "give each operation its own name",
                            "two operations are named %s", op->name);
     if (!sherd_op_name(op->kind))
-        return sherd__fail(d, SHERD_EINVAL, NULL, "operation %s: no kind has number %d", op->name,
-                           (int)op->kind);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "operation %s: %d is not the number of a kind",
+                           op->name, (int)op->kind);
     uint64_t k = op->kind == SHERD_OP_PRODUCT ? op->k : 0;
     uint64_t most = op->n > k ? op->n : k;
     if (op->m > most) most = op->m;
@@ -168,8 +168,8 @@ static int read_manifest(sherd__metafile *f, sherd_diag *d)
     const char *where = sherd__npz_where(f->npz);
     int64_t i = sherd__npz_find(f->npz, "manifest");
     if (i < 0)
-        return sherd__fail(d, SHERD_EFORMAT, HINT, "%s: is an .npz without a manifest: no metadata",
-                           where);
+        return sherd__fail(d, SHERD_EFORMAT, HINT,
+                           "%s: is an .npz without a manifest, so it is not metadata", where);
     const sherd__npy_header *h = &sherd__npz_member_at(f->npz, (size_t)i)->head;
     if (h->dtype != SHERD_U8 || h->ndim != 1 || h->data_len > MANIFEST_MAX)
         return sherd__fail(d, SHERD_EFORMAT, HINT,
@@ -239,8 +239,8 @@ int sherd__metafile_open_bytes(sherd__metafile *f, const uint8_t *bytes, size_t 
                                const char *where, sherd_diag *d)
 {
     *f = (sherd__metafile){ .count = 0 };
-    int err = sherd__npz_open_bytes(&f->npz, bytes, len, where, UNPACKED_BASE, UNPACKED_PER_BYTE,
-                                    d);
+    int err = sherd__npz_open_bytes(&f->npz, bytes, len, where,
+                                    (sherd__npz_limit){ UNPACKED_BASE, UNPACKED_PER_BYTE }, d);
     return err ? err : read_opened(f, d);
 }
 

@@ -115,7 +115,7 @@ int sherd_npy_writer_new(sherd_npy_writer **out, const char *path, sherd_dtype d
     size_t size = sherd_dtype_size(dtype), len;
     *out = NULL;
     if (size == 0)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "%s: %d is no dtype", sherd__path_tail(path),
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%s: %d is not a dtype", sherd__path_tail(path),
                            (int)dtype);
     if (!sherd__mul(rows, cols, &len) || !sherd__mul(len, size, &len) || len > PTRDIFF_MAX - 128)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%s: %zu x %zu values do not fit a file",

@@ -20,7 +20,7 @@
 #include "store/file.h"
 
 #define STREAM_MAX ((size_t)4 << 30) /* maximum bytes read from a pipe */
-#define COPY_AGAIN "copy the file again, or write it anew"
+#define COPY_AGAIN "copy the file again, or write it again"
 #define RESAVE "re-save it with numpy.savez(path, name=array)"
 
 struct sherd__npz {
@@ -71,7 +71,7 @@ static int check_name(const char *name, const char *where, size_t i, sherd_diag 
 static int fail_zip(const char *where, zip_error_t *e, sherd_diag *d)
 {
     if (zip_error_code_zip(e) == ZIP_ER_MEMORY) return sherd__fail_memory(d, "%s", where);
-    return sherd__fail(d, SHERD_EFORMAT, COPY_AGAIN, "%s: is not a sound .npz archive: %s", where,
+    return sherd__fail(d, SHERD_EFORMAT, COPY_AGAIN, "%s: is not a valid .npz archive: %s", where,
                        zip_error_strerror(e));
 }
 
@@ -217,13 +217,13 @@ static int new_npz(sherd__npz **out, const char *where, sherd_diag *d)
 }
 
 int sherd__npz_open_bytes(sherd__npz **out, const uint8_t *bytes, size_t len, const char *where,
-                          uint64_t unpacked_base, uint32_t unpacked_ratio, sherd_diag *d)
+                          sherd__npz_limit limit, sherd_diag *d)
 {
     sherd__npz *z = NULL;
     *out = NULL;
     int err = new_npz(&z, where, d);
     if (err) return err;
-    z->unpacked_max = ceiling(unpacked_base, unpacked_ratio, len);
+    z->unpacked_max = ceiling(limit.base, limit.ratio, len);
     return open_zip(out, z, bytes, len, d);
 }
 
@@ -316,7 +316,7 @@ int sherd__npz_reader_next(sherd__npz_reader *r, void *out, size_t len, sherd_di
     zip_int64_t more = zip_fread(r->file, &beyond, 1); /* the CRC is compared at the end */
     if (more < 0) return fail_member(r->z, r->m->name, zip_file_get_error(r->file), d);
     if (more > 0)
-        return sherd__fail(d, SHERD_EFORMAT, COPY_AGAIN, "%s: %s: is longer than its head says",
+        return sherd__fail(d, SHERD_EFORMAT, COPY_AGAIN, "%s: %s: is longer than its header says",
                            r->z->where, r->m->name);
     return SHERD_OK;
 }

@@ -38,10 +38,14 @@ typedef struct sherd__npz_member {
  */
 int sherd__npz_open(sherd__npz **out, const char *path, uint64_t unpacked_base,
                     uint32_t unpacked_ratio, sherd_diag *d) SHERD_MUST;
+/** All members together may unpack to `base` bytes plus `ratio` bytes for each of the archive. */
+typedef struct sherd__npz_limit {
+    uint64_t base;
+    uint32_t ratio;
+} sherd__npz_limit;
 /** Does the same for bytes in memory, which are borrowed; `where` is the prefix of messages. */
 int sherd__npz_open_bytes(sherd__npz **out, const uint8_t *bytes, size_t len, const char *where,
-                          uint64_t unpacked_base, uint32_t unpacked_ratio,
-                          sherd_diag *d) SHERD_MUST;
+                          sherd__npz_limit limit, sherd_diag *d) SHERD_MUST;
 /** Closes the archive. NULL is allowed. */
 void sherd__npz_close(sherd__npz *z);
 

@@ -56,12 +56,10 @@ struct sherd__record {
 
 static int fail_record(const sherd__record *r, int code, const char *what, int e, sherd_diag *d)
 {
-    char buf[96];
     const char *hint = e == ENOSPC || e == EDQUOT ? "free some room, or record elsewhere"
                        : e == EFBIG               ? "raise the file size limit (ulimit -f)"
                                                   : "give a new folder that can be written to";
-    return sherd__fail(d, code, hint, "%s: cannot %s: %s", sherd__path_tail(r->dir), what,
-                       strerror_r(e, buf, sizeof buf));
+    return sherd__fail_file(code, hint, r->dir, what, e, d);
 }
 
 /* ---- the folder ------------------------------------------------------------------------------ */
@@ -73,13 +71,13 @@ static int check_empty(const sherd__record *r, sherd_diag *d)
     if (!list) {
         int e = errno;
         if (fd >= 0) close(fd);
-        return fail_record(r, SHERD_EOPEN, "look into it", e, d);
+        return fail_record(r, SHERD_EOPEN, "check the folder", e, d);
     }
     int err = SHERD_OK;
     for (struct dirent *e; !err && (e = readdir(list));)
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
             err = sherd__fail(d, SHERD_EOPEN, "give a folder that does not exist yet",
-                              "%s: holds \"%.60s\" already; a record wants a folder of its own",
+                              "%s: holds \"%.60s\" already; a record needs a new folder",
                               sherd__path_tail(r->dir), e->d_name);
     closedir(list);
     return err;

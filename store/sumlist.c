@@ -250,9 +250,7 @@ int sherd__sumlist_add(sherd__sumlist *s, uint64_t step, const sherd__digest *wh
     if (was.opened ? was.len != len || memcmp(was.who, keys, len * sizeof *keys) != 0
                    : !above_all(s, step))
         err = sherd__fail(d, SHERD_EINVAL, NULL,
-                          "step %" PRIu64 " has had a sum over %zu other "
-                          "nodes",
-                          step, was.len);
+                          "step %" PRIu64 " already had a sum over %zu other nodes", step, was.len);
     else if (!was.opened) err = append(s, true, (entry){ .step = step, .len = len }, keys, d);
     sherd__free(keys);
     return err;

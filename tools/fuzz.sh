@@ -12,7 +12,7 @@ if ! command -v clang >/dev/null; then
     echo "make fuzz needs clang: apt-get install -y clang" >&2
     exit 1
 fi
-unset MAKEFLAGS MFLAGS MAKELEVEL # those of a make that started this would keep it to one job
+unset MAKEFLAGS MFLAGS MAKELEVEL # those of a calling make would limit it to one job
 flags="-g -O1 -w -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
 make B=build/fuzz/lib CC=clang CFLAGS="$flags" SAN= build/fuzz/lib/libsherd.a || { echo "the library does not build with clang" >&2; exit 1; }
 

@@ -39,12 +39,12 @@ moved = {}
 for old, new in files:
     hit = [f for f in tracked if f == old or f.startswith(old.rstrip("/") + "/")]
     if not hit:
-        sys.exit(f"{old} is not there")
+        sys.exit(f"{old} does not exist")
     for f in hit:
         moved[f] = new.rstrip("/") + f[len(old.rstrip("/")):]
 for new in moved.values():
     if new in tracked and new not in moved:
-        sys.exit(f"{new} is there already")
+        sys.exit(f"{new} already exists")
 
 # Of the files' old names in texts: whole paths, and base names that stood for one file alone.
 bases = {}
@@ -199,5 +199,5 @@ for step in (1, 2):  # by way of a name of its own, since a new path may be anot
     for old, new in moved.items():
         run("git", "mv", *((old, new + ".moved") if step == 1 else (new + ".moved", new)))
 for patch in lost:
-    print(f"{patch}: changes nothing any more")
+    print(f"{patch}: no longer changes anything")
 sys.exit(1 if lost else 0)

@@ -1,22 +1,22 @@
 #!/bin/bash
-# Breaks the code in known ways and asks whether a test notices.
+# Breaks the code in known ways and checks that a test notices.
 #
 #   tools/mutants.sh            all of tests/mutants/*.patch
 #   tools/mutants.sh buf wire   those whose name contains one of the words
 #
 # A mutant is a patch (-p1) whose head says which tests must turn red (tools/lint holds it to that):
-#   Area: what it belongs to: 1 set-up, 2 demo, 3 products, 4 element-wise, 5 metadata, 6 nodes,
+#   Area: the area that it belongs to: 1 set-up, 2 demo, 3 products, 4 element-wise, 5 metadata, 6 nodes,
 #         7 faults, 8 large, 9 bad input or documents, 10 library, 11 developer's side; speed; or,
 #         numbered within these, 4.N training (4.2 gradients, 4.3 secure aggregation, 4.4 sums
 #         among nodes, 4.5 checkpoints), 5.N what peers may do
 #   Point: what is broken, in a few words
 #   Test: unit/core/test_buf
 # Each is applied to a scratch copy of the tree, built as far as its tests need, and its tests are
-# run. It survives if they all pass; one that does not apply or does not build is an error. The
-# untouched copy is tested first: a test that is red already proves nothing.
+# run. It survives if they all pass; a mutant that does not apply or does not build is an error. The
+# unchanged copy is tested first, because a test that already fails proves nothing.
 set -u
 cd "$(dirname "$0")/.." || exit 2
-unset MAKEFLAGS MFLAGS MAKELEVEL # those of a make that started this would keep it to one job
+unset MAKEFLAGS MFLAGS MAKELEVEL # those of a calling make would limit it to one job
 top=$PWD
 copy=$top/build/mutants/tree
 logs=$top/build/mutants
@@ -29,24 +29,24 @@ done
 [ ${#patches[@]} -gt 0 ] || { echo "no mutant matches" >&2; exit 1; }
 
 mkdir -p "$copy" "$logs"
-# Times are kept and what has gone is removed, so that the scratch build stays incremental.
+# Times are kept and deleted files are removed, so that the scratch build stays incremental.
 tar cf - --exclude=./build --exclude=./.git . | tar xf - -C "$copy"
 (cd "$copy" && find . -path ./build -prune -o -type f -print) | while read -r f; do
     [ -e "$top/$f" ] || rm -f "$copy/$f"
 done
 cd "$copy" || exit 2
-# What was built of a mutant must not look newer than its healed source, whose old time is back.
+# Files that were built from a mutant must not be newer than the restored source, which has its old time again.
 [ -f "$logs/touched" ] && xargs -r touch -c <"$logs/touched" && rm -f "$logs/touched"
 
 header() { sed -n "s/^$2: *//p" "$top/$1" | tr '\n' ' '; }
 run() { make T="$1" B=build/plain run-tests >"$2" 2>&1 </dev/null; }
 built() { grep -qE '^[0-9]+ passed, [0-9]+ failed' "$1"; }
 
-# A mutant that hangs is red as soon as it has taken far longer than the tests did without it.
+# A mutant that hangs counts as found when it has taken far longer than the tests without it.
 patience_for() { awk '/^  ok .* s\)$/ { sub(/.*\(/, ""); s += $1 } END { print int(5 * s) + 10 }' "$1"; }
 
-# A source is compiled once for its mutant and not again for its healing: the object that it had is
-# put back, and what was linked from the mutant's is made to look old.
+# A source is compiled for its mutant, but not again when it is restored: its earlier object is put
+# back, and files that were linked from the mutant's object get an old time.
 object() { case $1 in tests/*) ;; *.c) echo "build/plain/${1%.c}.o" ;; esac; }
 keep() {
     rm -rf "$logs/kept"

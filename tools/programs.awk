@@ -1,6 +1,6 @@
 # Prints the programs that shell scripts and Makefile recipes call: NAME<TAB>FILE, one a line.
-# A reader of shell good enough for our own scripts: it knows quotes, comments, here-documents,
-# command substitution, and what words stand before a command.
+# It reads enough shell for the scripts of this tree: quotes, comments, here-documents, command
+# substitution, and the words that may precede a command.
 function begin_file() {
     text = ""; here = ""; delete_names()
 }
@@ -9,7 +9,7 @@ function function_of(line) {
     if (line !~ /^ *[a-z_][a-z0-9_]*\(\)/) return
     sub(/\(\).*/, "", line); gsub(/ /, "", line); local_name[line] = 1
 }
-# Functions of a file that this line sources, which stands beside this one.
+# Functions of a file in the same folder that this line sources.
 function names_of(    file, line) {
     file = FILENAME; sub(/[^\/]*$/, "", file)
     line = $0; sub(/^[^)]*\)\//, "", line); sub(/"$/, "", line)

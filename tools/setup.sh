@@ -1,14 +1,14 @@
 #!/bin/sh
-# Installs the Debian packages that are missing, saying first which.
+# Installs missing Debian packages, after printing their names.
 #
 #   tools/setup.sh build          what building needs (tools/packages-build.txt)
-#   tools/setup.sh test           that and what the tests need (tools/packages-test.txt)
-#   tools/setup.sh lint           that and what `make lint` needs (marked for:lint there)
+#   tools/setup.sh test           the same, and what the tests need (tools/packages-test.txt)
+#   tools/setup.sh lint           the same, and what `make lint` needs (marked for:lint in the test list)
 #   tools/setup.sh fuzz           likewise, for `make fuzz`
-#   tools/setup.sh --check build  installs nothing: names what is missing and fails
+#   tools/setup.sh --check build  installs nothing; prints what is missing and fails
 #
-# Trusts dpkg to know what is there. On another system a package counts as present when the
-# commands and pkg-config modules it stands for are (cmd: and pkg: in the lists).
+# dpkg decides what is installed. On another system a package counts as installed if the commands and
+# pkg-config modules that it provides are (cmd: and pkg: in the lists).
 set -eu
 cd "$(dirname "$0")/.."
 

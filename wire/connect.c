@@ -117,7 +117,7 @@ int sherd__link_connect(sherd__link **out, const sherd__link_options *opt, const
     *out = NULL;
     if (host[0] == '\0' || strlen(host) > 255 || port == 0)
         return sherd__fail(d, SHERD_EINVAL, "write host:port",
-                           "%.60s:%u is no address to connect to", host, port);
+                           "%.60s:%u is not an address to connect to", host, port);
     int err = sherd__link_make(&l, opt->loop, LINK_RESOLVING,
                                opt->connect_timeout_ms ? opt->connect_timeout_ms
                                                        : SHERD__LINK_SHAKE_MS);

@@ -58,15 +58,15 @@ static int read_all(int fd, int64_t deadline, void *out, size_t len, sherd_diag 
         if (ready == 0)
             return sherd__fail(d, SHERD_ETIMEOUT,
                                "--parent-pipe is for nodes that sherd starts itself",
-                               "no key came over descriptor %d", fd);
+                               "no key was received over descriptor %d", fd);
         ssize_t n = ready < 0 ? -1 : read(fd, (uint8_t *)out + got, len - got);
         if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (n < 0)
             return sherd__fail(d, SHERD_EIO, NULL, "cannot read descriptor %d: %s", fd,
                                strerror(errno));
         if (n == 0)
-            return sherd__fail(d, SHERD_ECLOSED, NULL, "descriptor %d ended before the key came",
-                               fd);
+            return sherd__fail(d, SHERD_ECLOSED, NULL,
+                               "descriptor %d ended before the key was received", fd);
         got += (size_t)n;
     }
     return SHERD_OK;
@@ -98,7 +98,7 @@ int sherd__handoff_read(int fd, uint32_t timeout_ms, sherd__handoff *out, sherd_
     int err = read_all(fd, deadline, start, sizeof start, d);
     if (!err && memcmp(start, magic, MAGIC_LEN) != 0)
         err = sherd__fail(d, SHERD_EFRAME, "--parent-pipe is for nodes that sherd starts itself",
-                          "descriptor %d does not bring a key", fd);
+                          "descriptor %d does not carry a key", fd);
     if (!err) err = read_part(fd, deadline, &h.key, &h.key_len, d);
     if (!err) err = read_part(fd, deadline, &h.allow, &h.allow_len, d);
     if (err) {

@@ -120,7 +120,7 @@ int sherd_identity_new(sherd_identity **out, sherd_diag *d)
     EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
     if (!key) ERR_clear_error();
     int err = key ? wrap(out, key) : SHERD_ENOMEM;
-    return err ? sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err)) : SHERD_OK;
+    return err ? sherd__fail_to(d, err, "make a key") : SHERD_OK;
 }
 
 int sherd__identity_share(sherd_identity **out, const sherd_identity *id)

@@ -349,7 +349,7 @@ static void come_up(sherd__link *l)
     if (!l->owned) {
         err = sherd__listener_admit(l);
         if (err) {
-            sherd__link_fail(l, err < 0 ? err : SHERD_EREFUSED, NULL, "turned away: %s",
+            sherd__link_fail(l, err < 0 ? err : SHERD_EREFUSED, NULL, "refused: %s",
                              sherd_strerror(err < 0 ? err : SHERD_EREFUSED));
             return;
         }

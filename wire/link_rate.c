@@ -26,7 +26,7 @@
 #define WARM (4u << 20)     /* bytes sent before timing: windows are open, pages are mapped */
 #define MEASURED (6u << 20) /* bytes sent per timed round */
 #define ROUNDS 5
-#define PATIENCE_S 5 /* timeout of each end for the other */
+#define TIMEOUT_S 5 /* timeout of each end for the other */
 
 static double rate;
 static sherd__fresh fresh = SHERD__FRESH;
@@ -164,7 +164,7 @@ static void receive_all(course *c)
 }
 
 /* Transfers `total` bytes. Returns the processor seconds of both threads, or 0 on failure. */
-static double carry(course *from, course *to, size_t total)
+static double transfer(course *from, course *to, size_t total)
 {
     pthread_t sender;
     from->total = to->total = total;
@@ -176,15 +176,15 @@ static double carry(course *from, course *to, size_t total)
 
 static bool open_ends(end *a, end *b, uint8_t *piece, uint8_t *body)
 {
-    static const struct timeval patience = { .tv_sec = PATIENCE_S };
+    static const struct timeval timeout = { .tv_sec = TIMEOUT_S };
     int fd[2] = { -1, -1 };
     bool ok = sherd_identity_new(&a->id, NULL) == 0 && sherd_identity_new(&b->id, NULL) == 0 &&
               connected(fd);
     a->fd = fd[0];
     b->fd = fd[1];
     for (int i = 0; i < 2 && ok; i++)
-        ok = setsockopt(fd[i], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
-             setsockopt(fd[i], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0;
+        ok = setsockopt(fd[i], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout) == 0 &&
+             setsockopt(fd[i], SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) == 0;
     return ok && open_end(a, false, sherd__identity_fingerprint(b->id)) &&
            open_end(b, true, sherd__identity_fingerprint(a->id)) && shake_hands(a, b, piece, body);
 }
@@ -210,9 +210,9 @@ static void measure(void)
     if (memory && open_ends(&a, &b, piece, memory)) {
         course from = { .at = &a, .memory = memory };
         course to = { .at = &b, .memory = memory + MEMORY, .piece = piece };
-        bool ok = carry(&from, &to, WARM) > 0;
+        bool ok = transfer(&from, &to, WARM) > 0;
         double took[ROUNDS];
-        for (int i = 0; i < ROUNDS && ok; i++) ok = (took[i] = carry(&from, &to, MEASURED)) > 0;
+        for (int i = 0; i < ROUNDS && ok; i++) ok = (took[i] = transfer(&from, &to, MEASURED)) > 0;
         if (ok) rate = 2.0 * MEASURED / median(took);
     }
     close_end(&a);

@@ -150,7 +150,8 @@ static uint32_t count(const sherd__listener *s, const sherd__source *of, same_fn
 static void give_up(sherd__listener *s, sherd__link *l)
 {
     if (l->state == LINK_SHAKING)
-        sherd__listener_reject(l, SHERD_EBUSY, "its handshake was not done, and others waited");
+        sherd__listener_reject(l, SHERD_EBUSY,
+                               "its handshake was not finished, and other connections waited");
     sherd__listener_forget(l);
     sherd__link_shut(l);
     (void)s;
@@ -308,7 +309,7 @@ static int bind_and_listen(sherd__listener *s, const char *host, uint16_t port, 
     if (!err) err = uv_tcp_getsockname(&s->tcp, (struct sockaddr *)&addr, &len);
     if (err == UV_EADDRINUSE)
         return sherd__fail(d, SHERD_EADDRINUSE, "choose another port, or 0 for any free one",
-                           "%s:%u: something listens there already", host, port);
+                           "%s:%u: the port is already in use", host, port);
     if (err)
         return sherd__fail(d, SHERD_ENET, "name an address of this machine and a port you may use",
                            "%s:%u: cannot listen: %s", host, port, uv_strerror(err));

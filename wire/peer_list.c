@@ -142,7 +142,7 @@ int sherd_peer_write(const sherd_peer *from, char *out, size_t size, sherd_diag 
     if (good && sherd__peer_parse(&again, &found, line, "peer", d)) return SHERD_EFORMAT;
     if (!good || !found || !same(&peer, &again))
         return sherd__fail(d, SHERD_EFORMAT, "names have 1 to 63 letters, digits and . _ - : / @ +",
-                           "a member of the peer has a value that no line can have");
+                           "a member of the peer has a value that a line cannot have");
     if (strlen(line) >= size)
         return sherd__fail(d, SHERD_EINVAL, NULL, "the line takes %zu bytes, and %zu are given",
                            strlen(line) + 1, size);

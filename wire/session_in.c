@@ -64,7 +64,7 @@ static int answer_refuse(sherd__session *s, const sherd__refusal *r)
     if (!err) return SHERD_OK;
     return sherd__session_end(s, err, true,
                               err == SHERD_EBUSY ? "peer does not read its answers"
-                                                 : "no memory left for answers");
+                                                 : "not enough memory for answers");
 }
 
 /* Refuses the block that is arriving, and skips its body. */
@@ -274,7 +274,7 @@ static int task_done(sherd__session *s, const uint8_t *body, sherd__event *event
                              .task = t.task,
                              .attempt = t.attempt,
                              .code = err,
-                             .text = "no room in the table of tasks" };
+                             .text = "the table of tasks is full" };
         return answer_refuse(s, &r);
     }
     event->kind = SHERD__EV_TASK;
@@ -385,9 +385,9 @@ static int bye_done(sherd__session *s, const uint8_t *body)
     if (sherd__message_bye_parse(&code, text, body, s->body_len, &d)) return ends(s, &d);
     s->peer_code = code;
     bool kept = code == SHERD_EVERSION || code == SHERD_EREFUSED || code == SHERD_EBUSY;
-    return sherd__session_end(s, kept ? code : SHERD_ECLOSED, false, "peer said goodbye%s%s%s%s",
-                              code ? " with " : "", code ? sherd_err_name(code) : "",
-                              text[0] ? ": " : "", text);
+    return sherd__session_end(s, kept ? code : SHERD_ECLOSED, false,
+                              "peer closed the session%s%s%s%s", code ? " with " : "",
+                              code ? sherd_err_name(code) : "", text[0] ? ": " : "", text);
 }
 
 static int drop_done(sherd__session *s, sherd__event *event)

@@ -214,7 +214,7 @@ int sherd__tls_context_new(sherd__tls_context **out, const sherd_identity *id, b
     if (!c->bio || !c->ssl || !set_rules(c->ssl, id, server)) {
         const char *why = ERR_reason_error_string(ERR_peek_error());
         int err = sherd__fail(d, SHERD_EINTERNAL,
-                              "check that OpenSSL 3 and its openssl.cnf are whole",
+                              "check the installation of OpenSSL 3 and its openssl.cnf",
                               "TLS cannot be set up: %s", why ? why : "unknown reason");
         ERR_clear_error();
         sherd__tls_context_free(c);
@@ -251,10 +251,10 @@ static int fail_denied(sherd__tls *t)
     ERR_clear_error();
     if (!t->has_peer_key)
         return sherd__fail(&t->failure, SHERD_EAUTH, "make its key with `sherd keygen`",
-                           "it shows a certificate without an Ed25519 key");
+                           "its certificate has no Ed25519 key");
     sherd__fingerprint_text(&t->peer_key, found);
     if (!t->policy.pinned)
-        return sherd__fail(&t->failure, SHERD_EAUTH, "add its line to let it in",
+        return sherd__fail(&t->failure, SHERD_EAUTH, "add its line to accept it",
                            "its key %s is not on the allow-list", found);
     sherd__fingerprint_text(&t->pinned, pinned);
     return sherd__fail(&t->failure, SHERD_EAUTH, "check its line in the node file",
@@ -299,9 +299,9 @@ static int fail_ssl(sherd__tls *t)
     case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL: return fail_version(t);
     case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
         return fail_by(t, SHERD_EAUTH, "connect with a key from `sherd keygen`",
-                       "it shows no Ed25519 certificate");
+                       "it sends no Ed25519 certificate");
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-        return fail_by(t, SHERD_EAUTH, NULL, "it wants a certificate from us and saw none");
+        return fail_by(t, SHERD_EAUTH, NULL, "it requires a certificate from us and received none");
     case SSL_R_UNSUPPORTED_PROTOCOL:
     case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
     case SSL_R_WRONG_SSL_VERSION:
@@ -332,8 +332,8 @@ static int check_first_bytes(sherd__tls *t)
         return SHERD_OK;
     printable(seen, 24, t->in, t->in_len);
     t->in_len = 0;
-    return sherd__fail(&t->failure, SHERD_EFRAME, "is it sherd that listens and connects there?",
-                       "it speaks no TLS: \"%s\"", seen);
+    return sherd__fail(&t->failure, SHERD_EFRAME, "is the program at the other end sherd?",
+                       "it does not use TLS: \"%s\"", seen);
 }
 
 static int shake_hands(sherd__tls *t)

@@ -28,8 +28,9 @@ typedef struct sherd_local_options {
     size_t size;              /* sizeof(sherd_local_options) */
     uint32_t nodes;           /* 1 to 1000 */
     const char *folder;       /* NULL: the user's, $XDG_RUNTIME_DIR/sherd, otherwise
-                                 /tmp/sherd-UID. It is made if it does not exist; one that other
-                                 users can access is refused */
+                                 /tmp/sherd-UID. It is made if it does not exist. One that other
+                                 users can access, or that contains files of something else, is
+                                 refused (SHERD_EOPEN) */
     const char *program;      /* as in sherd_cluster_options */
     const char *program_verb; /* as in sherd_cluster_options */
     uint64_t node_memory;     /* budget of each node, bytes; 0: a share of this machine's */

@@ -1,8 +1,8 @@
 /*
- * The same training here, step by step with the one on nodes, from the same weights, rows
- * and rates. With the same specification (fixed point of the same width) all parameters must agree
- * bit for bit after every epoch. A third training in float64 is not compared: it shows the loss of
- * accuracy from fixed point.
+ * The same training computed locally, step by step with the one on nodes, from the same weights,
+ * rows and rates. With the same specification (fixed point of the same width) all parameters must
+ * agree bit for bit after every epoch. A third training in float64 is not compared: it shows the
+ * loss of accuracy from fixed point.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -124,7 +124,7 @@ static int compare(const sherd_training *t, const sherd__train_epoch *e, sherd_d
     name_parameter(n, first, name);
     return sherd__fail(d, SHERD_EDIFFERS, "the model cannot be used; please report this",
                        "epoch %" PRIu64 ": %zu of %zu parameters differ from the same training "
-                       "here, the first is %s: %.17g, here %.17g",
+                       "computed locally, the first is %s: %.17g, locally %.17g",
                        e->epoch, differ, count, name, a[first], b[first]);
 }
 

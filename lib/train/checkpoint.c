@@ -179,7 +179,7 @@ int sherd__training_keep_add(void *training, const sherd__train_state *s, sherd_
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Checks that a member equals this run's value; `differs` says what a difference means. */
+/* Checks that a member equals this run's value; `differs` describes what a difference means. */
 static int same(sherd__npz *z, const char *name, const void *mine, size_t len, const char *differs,
                 sherd_diag *d)
 {
@@ -191,8 +191,8 @@ static int same(sherd__npz *z, const char *name, const void *mine, size_t len, c
     sherd__free(theirs);
     if (err || equal) return err;
     return sherd__fail(d, SHERD_EFORMAT,
-                       "resume it with the settings that it began with, or train in another "
-                       "folder (--initial takes its weights)",
+                       "resume it with its original settings, or train in another folder "
+                       "(--initial takes its weights)",
                        "%s: %s", sherd__npz_where(z), differs);
 }
 
@@ -259,7 +259,7 @@ static int take_state(sherd_training *t, sherd__npz *z, sherd_diag *d)
     if (!err) err = sherd__npz_take(z, "optimiser_steps", SHERD_I64, &begun, sizeof begun, d);
     if (!err && (step < 0 || hits < 0 || seen < 0 || examples < 0 || begun < 0 ||
                  (uint64_t)step > sherd__trainer_steps(t->trainer)))
-        err = sherd__fail(d, SHERD_EFORMAT, "give it more --epochs",
+        err = sherd__fail(d, SHERD_EFORMAT, "give more --epochs",
                           "%s: has made %" PRId64 " steps of %" PRIu64, t->keep->path, step,
                           sherd__trainer_steps(t->trainer));
     if (!err) err = sherd__model_params(sherd__trainer_network(t->trainer), t->keep->path, d);

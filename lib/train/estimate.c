@@ -52,7 +52,7 @@ static int weigh_networks(const sherd_training *t, size_t batch, sherd__network_
     uint64_t state = of_optimiser(r, w->count, sherd_dtype_size(r->precision));
     plus(need, 1, w->bytes);
     plus(need, 1, state);
-    if (t->o.check) { /* the same training here, and in float64 */
+    if (t->o.check) { /* the same training computed locally, and in float64 */
         plus(need, 2, w->bytes);
         plus(need, 2, state);
     }
@@ -89,7 +89,7 @@ static int compare(const sherd_training *t, uint64_t need, size_t count, sherd_d
     }
     if (all <= there) return SHERD_OK;
     return sherd__fail(d, SHERD_ENOMEM,
-                       "fewer or narrower layers, a smaller batch or fewer examples need less",
+                       "use fewer or narrower layers, a smaller batch or fewer examples",
                        "%s: training takes %s of memory or more%s (%zu parameters), and %s are "
                        "available",
                        t->recipe->name, sherd__bytes_text((double)all, takes), each, count,
@@ -156,7 +156,7 @@ static size_t part(size_t whole)
 /* Returns the seconds of one forward and backward pass of an example, by the speed of a small
  * product of such a shape; 0 if it cannot be measured. Timing a real pass would execute a step of
  * the training. */
-static double rehearse(const sherd_training *t)
+static double typical_step(const sherd_training *t)
 {
     unsigned times = 0;
     double all, least = INFINITY, until = sherd__clock_s() + REHEARSED_S;
@@ -208,17 +208,18 @@ void sherd__training_foretell(sherd_training *t)
 {
     char text[32];
     if (!sherd__training_first(t)) return;
-    double step = rehearse(t) * (double)sherd__trainer_order(t->trainer)->batch / hands(t);
+    double step = typical_step(t) * (double)sherd__trainer_order(t->trainer)->batch / hands(t);
     double all = step * (double)steps_left(t);
     if (all < DAY) return;
     t->foretold = true;
     sherd__training_log(t, SHERD_LOG_WARN,
                         "this training takes %s or more: %" PRIu64 " steps, whose products take "
-                        "%.2g s each at the speed that was measured here",
+                        "%.2g s each at the speed "
+                        "measured on this machine",
                         long_time(all, text), steps_left(t), step);
 }
 
-void sherd__training_pace(sherd_training *t)
+void sherd__training_warn_slow(sherd_training *t)
 {
     char text[32];
     uint64_t made = sherd__trainer_state(t->trainer)->step - t->first_step;

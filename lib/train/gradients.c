@@ -67,7 +67,9 @@ static int threads(sherd__gradient_engine *e, const sherd_training *t, unsigned 
 {
     size_t batch = sherd__trainer_order(t->trainer)->batch;
     return sherd__gradients_here(e, &t->recipe->recipe, &t->data->train,
-                                 sherd__shard_most(batch, t->o.shards), t->products.bits, count, d);
+                                 &(sherd__here_options){ sherd__shard_most(batch, t->o.shards),
+                                                         t->products.bits, count },
+                                 d);
 }
 
 static int peers(sherd__gradient_engine *e, const sherd_training *t, sherd_diag *d)
@@ -113,7 +115,7 @@ int sherd__training_suits(const sherd_training *t, sherd_diag *d)
     if (t->o.by != SHERD_BY_GRADIENTS || t->o.aggregate == SHERD_AGGREGATE_SECURE) return SHERD_OK;
     size_t batch = sherd__trainer_order(t->trainer)->batch;
     if (many <= batch) return SHERD_OK;
-    return sherd__fail(d, SHERD_EINVAL, "start fewer, or take a larger --batch",
+    return sherd__fail(d, SHERD_EINVAL, "start fewer, or use a larger --batch",
                        "%" PRIu32 " %s for steps of %zu examples", many, what, batch);
 }
 

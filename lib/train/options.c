@@ -32,7 +32,7 @@ static int apart(const rule *rules, size_t len, sherd_diag *d)
     for (size_t i = 0; i < len; i++)
         if (rules[i].breaks)
             return sherd__fail(d, SHERD_EINVAL, "leave one of them out",
-                               "%s and %s do not go together: %s", rules[i].a, rules[i].b,
+                               "%s and %s cannot be combined: %s", rules[i].a, rules[i].b,
                                rules[i].why);
     return SHERD_OK;
 }
@@ -52,14 +52,14 @@ static int check_secure(const sherd_train_options *o, bool data, sherd_diag *d)
     static const char secure[] = "--aggregate secure";
     const rule against[] = {
         { o->shards > 0, "--shards", secure, "the data of each node are one shard" },
-        { o->async, "--async", secure, "a sum needs all nodes that are in it" },
-        { o->local_steps > 0, "--local-steps", secure, "nodes give gradients" },
+        { o->async, "--async", secure, "a sum needs all of its nodes" },
+        { o->local_steps > 0, "--local-steps", secure, "nodes send gradients" },
         { o->allow_drop, "--allow-drop", secure, "a node that is lost is always left out" },
-        { o->floats, "--float-gradients", secure, "masks are of whole numbers" },
+        { o->floats, "--float-gradients", secure, "masks are integers" },
         { o->check, "--check", secure, "this process does not have the nodes' examples" },
         { o->bits > 0, "--bits", secure, "nodes compute gradients in float64" },
         { data && !o->simulate, "--data", secure,
-          "examples that are given to the nodes from here are not hidden" },
+          "examples that this machine sends to the nodes are not hidden" },
     };
     const rule wants[] = {
         { o->nodes == 0, secure, "nodes",
@@ -70,7 +70,7 @@ static int check_secure(const sherd_train_options *o, bool data, sherd_diag *d)
           "add --clip C, a typical norm of one example's gradient" },
         { o->examples == 0 && !o->simulate, secure,
           "--examples N: how many examples of each node an epoch goes over, the same for all",
-          "give the number of the node that has most; others are filled up with empty places" },
+          "give the largest number that a node has; the others are padded with empty places" },
     };
     int err = apart(RULES(against), d);
     if (!err) err = needs(RULES(wants), d);
@@ -82,8 +82,8 @@ static int check_secure(const sherd_train_options *o, bool data, sherd_diag *d)
                           o->clip, o->noise, o->delta, SHERD_TRAIN_NOISE_MAX);
     if (err || o->survivors == 0 || o->survivors >= SURVIVORS_LEAST) return err;
     return sherd__fail(d, SHERD_EINVAL, "leave it out for the least that is safe",
-                       "--survivors %u: expected %u or more, since of a sum of two each node can "
-                       "take its own part and have the other's",
+                       "--survivors %u: expected %u or more, since each of two nodes can subtract "
+                       "its own part from the sum",
                        o->survivors, SURVIVORS_LEAST);
 }
 
@@ -95,7 +95,7 @@ static int check_allreduce(const sherd_train_options *o, sherd_diag *d)
         { o->async, "--async", b, "a sum among nodes waits for all of them" },
         { o->floats, "--float-gradients", b,
           "sums of floats depend on their order, and nodes would not agree" },
-        { o->nodes == 0, "threads of this process", b, "they have nothing to send each other" },
+        { o->nodes == 0, "threads of this process", b, "they share memory" },
     };
     return apart(RULES(against), d);
 }
@@ -114,11 +114,11 @@ static int check_peers(const sherd_train_options *o, sherd_diag *d)
                     { o->aggregate != SHERD_AGGREGATE_PLAIN, "--aggregate" } };
     if (o->by != SHERD_BY_GRADIENTS)
         return sherd__fail(d, SHERD_EINVAL, "add --by gradients",
-                           "processes that are peers train by gradients only");
+                           "peer processes train by gradients only");
     for (size_t i = 0; i < sizeof without / sizeof *without; i++)
         if (without[i].set)
             return sherd__fail(d, SHERD_EINVAL, "leave it out",
-                               "%s has no meaning among processes that are peers", without[i].name);
+                               "%s has no effect among peer processes", without[i].name);
     return SHERD_OK;
 }
 
@@ -126,9 +126,9 @@ static int check_gradients(const sherd_train_options *o, bool data, sherd_diag *
 {
     const rule against[] = {
         { o->check && o->async, "--check", "--async",
-          "asynchronous updates come in another order each time" },
+          "asynchronous updates arrive in a different order each time" },
         { o->check && o->allow_drop, "--check", "--allow-drop",
-          "without a part that is dropped the gradient is another one" },
+          "dropping a part changes the gradient" },
         { o->check && o->floats, "--check", "--float-gradients",
           "floats depend on which node computes them" },
         { o->bits > 0 && o->floats, "--bits", "--float-gradients", "floats have no fixed width" },
@@ -139,7 +139,7 @@ static int check_gradients(const sherd_train_options *o, bool data, sherd_diag *
         { o->staleness_bounded && !o->async, "--staleness-max", "--async",
           "add --async: without it no gradient misses an update" },
         { o->local_batch > 0 && !o->local_steps, "--local-batch", "--local-steps",
-          "add --local-steps N, or say --batch for a step's examples" },
+          "add --local-steps N, or use --batch for the examples of a step" },
         { o->weighted && !o->local_steps, "--average", "--local-steps",
           "add --local-steps N: weights are averaged between those" },
     };
@@ -169,13 +169,13 @@ static int check_hiding(const sherd_train_options *o, sherd_diag *d)
         { (!gradients || o->aggregate != SHERD_AGGREGATE_SECURE) &&
               (o->noise > 0 || o->clip > 0 || o->survivors > 0),
           "--noise, --clip or --survivors", "--aggregate secure",
-          "add it, or leave them out: only secure sums are of clipped and noisy gradients" },
+          "add it, or leave them out: only secure sums clip gradients and add noise" },
     };
     int err = needs(RULES(wants), d);
     if (err || !gradients || !o->products || !sherd_scheme_private(o->products->scheme)) return err;
-    return sherd__fail(d, SHERD_EINVAL, "leave it out, or train --by products",
-                       "--scheme %s has no effect by gradients: nodes see examples and weights in "
-                       "clear",
+    return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --by products",
+                       "--scheme %s has no effect with --by gradients: nodes see examples and "
+                       "weights in clear",
                        sherd_scheme_describe(o->products->scheme)->name);
 }
 
@@ -190,8 +190,8 @@ static int check_all(const sherd_training *t, sherd_diag *d)
     return sherd__fail(d, SHERD_EINVAL,
                        o->nodes ? "add --mode exact, or leave --check out"
                                 : "add -n N, or leave --check out",
-                       o->nodes ? "--check compares bit for bit, which floats over nodes cannot "
-                                  "promise"
+                       o->nodes ? "--check compares bit for bit, which floats over nodes do not "
+                                  "guarantee"
                                 : "--check has no effect without nodes");
 }
 

@@ -11,7 +11,7 @@
 #include "lib/train/training.h"
 #include "store/digest.h"
 
-/* Says that all processes have this error. */
+/* Records that all processes have this error. */
 static int common(const sherd_training *t, int err)
 {
     if (err && t->among.common) *t->among.common = true;
@@ -42,7 +42,7 @@ static int identify(const sherd_training *t, sherd__digest *out, sherd_diag *d)
     if (!err) err = sherd__buf_append(&text, data, sizeof data);
     if (!err) err = sherd__digest_labelled(out, "sherd-training-v1", text.data, text.len);
     sherd__buf_fini(&text);
-    return err ? sherd__fail(d, err, NULL, "cannot compare trainings: %s", sherd_strerror(err)) : 0;
+    return err ? sherd__fail_to(d, err, "compare trainings") : 0;
 }
 
 static int same_training(const sherd_training *t, sherd_diag *d)

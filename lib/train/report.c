@@ -1,4 +1,4 @@
-/* Figures of a training. During a run they are those of the moment, afterwards those of its end. */
+/* Figures of a training. During a run they are the current ones, afterwards those of its end. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -95,12 +95,13 @@ static const char *sees(const sherd_training *t)
 {
     if (t->o.by == SHERD_BY_PRODUCTS) return sherd__network_products_sees(&t->products);
     if (t->o.aggregate == SHERD_AGGREGATE_SECURE)
-        return t->o.simulate ? "simulated secure aggregation of data dealt from here: nothing is "
-                               "hidden"
-                             : "secure aggregation: sums of gradients here, weights in clear at "
-                               "nodes";
+        return t->o.simulate ? "simulated secure aggregation of data sent from this machine: "
+                               "nothing is hidden"
+                             : "secure aggregation: sums of gradients on this machine, weights in "
+                               "clear at nodes";
     if (t->among.sum) return "by all processes, which see examples and weights in clear";
-    return t->o.nodes ? "by gradients: nodes see examples and weights in clear" : "all of it here";
+    return t->o.nodes ? "by gradients: nodes see examples and weights in clear"
+                      : "all data stay on this machine";
 }
 
 /* Sets the figures of the present epoch, or of the last one. */

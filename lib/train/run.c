@@ -36,7 +36,7 @@ static void log_line(void *ctx, sherd_log_level level, const char *text)
     if (t->outer.log) t->outer.log(t->outer.ctx, level, text);
 }
 
-/* Asked between steps. */
+/* Called between steps. */
 static bool stop_asked(void *ctx)
 {
     sherd_training *t = ctx;
@@ -68,7 +68,7 @@ static int on_step(void *ctx, const sherd__step *s, const sherd__step_result *r,
     (void)d;
     t->examples += r->examples > 0 ? r->examples : s->len;
     if (isnan(t->first_cost)) t->first_cost = r->cost;
-    sherd__training_pace(t);
+    sherd__training_warn_slow(t);
     report_progress(t);
     return SHERD_OK;
 }

@@ -67,7 +67,7 @@ struct sherd_training {
 
     /* the run */
     bool ran;
-    sherd_cluster *cluster; /* NULL: here, or not running */
+    sherd_cluster *cluster; /* NULL: local training, or not running */
     sherd_hooks outer;      /* the caller's, or else, in a run, those of the cluster */
     sherd__hooked hooked;
     sherd__stepper stepper;
@@ -108,12 +108,12 @@ int sherd__training_options(sherd_training *t, const sherd_train_options *opt,
  *  errors of sherd__recipe_size. */
 int sherd__training_weigh(const sherd_training *t, size_t examples, size_t *width,
                           sherd_diag *d) SHERD_MUST;
-/** Before the first step: warns if training takes more than a day at the speed of products here.
- *  Takes about 20 ms for any network. */
+/** Before the first step: warns if training takes more than a day at the speed of products on this
+ *  machine. Takes about 20 ms for any network. */
 void sherd__training_foretell(sherd_training *t);
 /** After each step: gives the same warning by the speed of the first steps, which includes the
  *  transfer to nodes. */
-void sherd__training_pace(sherd_training *t);
+void sherd__training_warn_slow(sherd_training *t);
 
 /* ---- gradients.c ----------------------------------------------------------------------------- */
 
@@ -121,7 +121,7 @@ void sherd__training_pace(sherd_training *t);
 int sherd__training_suits(const sherd_training *t, sherd_diag *d) SHERD_MUST;
 /** Makes the stepper by gradients. */
 int sherd__training_gradients_open(sherd_training *t, sherd_diag *d) SHERD_MUST;
-/** Makes the same stepper for the comparison, in one thread here. */
+/** Makes the same stepper for the comparison, in one thread of this process. */
 int sherd__training_gradients_beside(const sherd_training *t, sherd__trainer *trainer,
                                      sherd__stepper *out, sherd_diag *d) SHERD_MUST;
 /** Returns the number of threads of this process that compute gradients; may be 0. */
@@ -157,8 +157,8 @@ void sherd__training_allreduce_end(sherd_training *t);
 
 /* ---- check.c --------------------------------------------------------------------------------- */
 
-/** Makes reference trainers that start from the current parameters of t->trainer: one here with the
- *  same specification, one here in float64. */
+/** Makes reference trainers that start from the current parameters of t->trainer: a local one with
+ *  the same specification, and a local one in float64. */
 int sherd__training_check_new(sherd_training *t, sherd_diag *d) SHERD_MUST;
 /** Advances them to the epoch's step and compares every parameter: SHERD_EDIFFERS names the first
  *  that differs. With report, also measures the validation of the float64 trainer. */

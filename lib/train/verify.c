@@ -17,7 +17,9 @@ static int read_head(const char **digits, const char *head, sherd_diag *d)
     *digits = marked ? head + sizeof mark - 1 : head;
     if (!head || (strlen(*digits) == DIGITS && strspn(*digits, "0123456789abcdef") == DIGITS))
         return SHERD_OK;
-    return sherd__fail(d, SHERD_EINVAL, "give what `sherd verify` printed, or the file head",
+    return sherd__fail(d, SHERD_EINVAL,
+                       "give what `sherd verify` printed, or the contents of the "
+                       "file head",
                        "--head: expected sha256: and 64 hexadecimal digits, found '%.80s'", head);
 }
 

@@ -20,9 +20,9 @@ bool sherd__allreduce_op(uint32_t op)
            op == SHERD__OP_WHERE;
 }
 
-static void block_left(void *circle, const sherd__block *b)
+static void block_left(void *allreduce, const sherd__block *b)
 {
-    sherd__allreduce *c = circle;
+    sherd__allreduce *c = allreduce;
     sherd__packs_drop(&c->packs, b);
 }
 
@@ -68,7 +68,8 @@ int sherd__allreduce_admit(sherd__allreduce *c, const sherd__task *t, const sher
 {
     (void)left;
     if (!c->site.identity)
-        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "this node takes no part in circles");
+        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
+                           "this node takes no part in all-reduce groups");
     if (t->primes_len || (t->op == SHERD__OP_MEET) != (right != NULL))
         return sherd__fail(d, SHERD_EINVAL, NULL, "operation %u takes %u blocks and no primes",
                            t->op, t->op == SHERD__OP_MEET ? 2u : 1u);
@@ -94,7 +95,7 @@ static int read_head(const sherd__allreduce *c, const sherd__block *left,
     const sherd__fragment_info *i = sherd__fragment_info_of(left->fragment);
     const uint8_t *bytes = sherd__fragment_bytes(left->fragment);
     if (i->dtype != SHERD_I64 || i->encoding != SHERD__DENSE || i->groups || i->rows != 1 || !bytes)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no step", left->number);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is not a step", left->number);
     return sherd__allreduce_round_parse(head, shards, c->plan.examples, bytes, (size_t)i->len, d);
 }
 
@@ -116,7 +117,7 @@ static int check_shards(const sherd__allreduce *c, const sherd__allreduce_round 
         sherd__step_plan_shard s = sherd__step_plan_shard_at(&c->shards_of, i);
         bool valid = sherd__allreduce_shard_valid(head, &s, c->plan.batch);
         if (!valid || s.rows > head->list.len - rows)
-            return sherd__fail(d, SHERD_EFORMAT, NULL, "shard %u of the plan makes no sense", i);
+            return sherd__fail(d, SHERD_EFORMAT, NULL, "shard %u of the plan is invalid", i);
         rows += s.rows;
         if (s.rows > *most) *most = s.rows;
     }
@@ -193,7 +194,7 @@ static int find_shards(sherd__allreduce *c, sherd_diag *d)
         err = sherd__packs_find(&c->packs, &s, sherd__member_inputs(c->member),
                                 sherd__member_width(c->member), &apart, d);
         if (!err && apart && !c->scratch)
-            err = sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a shard of %llu examples",
+            err = sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a shard of %llu examples",
                               (unsigned long long)s.rows);
     }
     return err;
@@ -234,7 +235,7 @@ static int check_reduce(const sherd__allreduce *c, const sherd__task *t, const s
     int err = read_head(c, left, &head, &shards, d);
     if (err) return err;
     if (head.round != c->round)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu is not under way",
+        return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu is not in progress",
                            (unsigned long long)head.round);
     if (shards.tiers != sherd__member_tiers(c->member))
         return sherd__fail(d, SHERD_ESHAPE, NULL, "a sum of %u tiers for a network of %zu",
@@ -267,7 +268,7 @@ static int read_question(const sherd__block *left, sherd__allreduce_question *q,
     const sherd__fragment_info *i = sherd__fragment_info_of(left->fragment);
     const uint8_t *bytes = sherd__fragment_bytes(left->fragment);
     if (i->dtype != SHERD_I64 || !bytes)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no question", left->number);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is not a question", left->number);
     return sherd__allreduce_state_parse(q, bytes, (size_t)i->len, d);
 }
 
@@ -346,7 +347,7 @@ static bool must_wait(sherd__allreduce *c, const sherd__task *t, const sherd__bl
         if (*err) break;
         if (c->err) *err = sherd__fail(d, c->err, NULL, "%s", c->why.message);
         else if (!c->open && !c->summed)
-            *err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "the round was given up");
+            *err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "the round was abandoned");
         else if (!c->summed) return true;
         break;
     default: *err = open_state(c, t, left, d); break;

@@ -20,7 +20,7 @@ void sherd__allreduce_disconnect(sherd__allreduce *c)
         void *link = c->peers[i].link;
         c->peers[i].link = NULL;
         if (link) c->site.links.close(c->site.links.ctx, link);
-        c->peers[i] = (circle_peer){ 0 };
+        c->peers[i] = (allreduce_peer){ 0 };
     }
 }
 
@@ -62,7 +62,7 @@ static bool dense(const sherd__fragment *f, uint8_t dtype)
 static int read_plan(const sherd__block *left, sherd__allreduce_plan *p, sherd_diag *d)
 {
     if (!dense(left->fragment, SHERD_I64))
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no plan", left->number);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is not a plan", left->number);
     return sherd__allreduce_plan_parse(p, sherd__fragment_bytes(left->fragment),
                                        (size_t)sherd__fragment_info_of(left->fragment)->len, d);
 }
@@ -74,12 +74,14 @@ static int check_member(const sherd__allreduce *c, const sherd__allreduce_plan *
     if (!peer->has_key || strcmp(peer->host, "*") == 0)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "member %u has no address, or no key", i);
     if ((i == p->self) != sherd__fingerprint_equal(&peer->key, self))
-        return sherd__fail(d, SHERD_EAUTH, NULL, "member %u is not this node, or another is", i);
+        return sherd__fail(d, SHERD_EAUTH, NULL, "member %u is not this node, or another member is",
+                           i);
     if (i == p->self) return SHERD_OK;
     if (c->site.coordinator && c->site.coordinator(c->site.coordinator_ctx, &peer->key))
         return sherd__fail(d, SHERD_EAUTH, NULL, "member %u has a key that gives tasks here", i);
     if (c->site.peers && !sherd__peers_find(c->site.peers, &peer->key))
-        return sherd__fail(d, SHERD_EAUTH, NULL, "member %u is nobody of --peers", i);
+        return sherd__fail(d, SHERD_EAUTH, NULL, "member %u's key is not in --peers of this node",
+                           i);
     return SHERD_OK;
 }
 
@@ -98,7 +100,7 @@ static int read_roster(const sherd__allreduce *c, const sherd__allreduce_plan *p
                        const sherd__block *right, sherd__peers *out, sherd_diag *d)
 {
     if (!dense(right->fragment, SHERD_U8))
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no roster", right->number);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is not a roster", right->number);
     const char *text = (const char *)sherd__fragment_bytes(right->fragment);
     size_t len = (size_t)sherd__fragment_info_of(right->fragment)->len;
     if (!roster_fits(text, len, p->members))
@@ -119,7 +121,7 @@ static int read_recipe(const sherd__allreduce *c, uint64_t job, uint32_t number,
 {
     const sherd__block *b = sherd__store_find(c->site.store, job, number);
     if (!b || !dense(b->fragment, SHERD_U8))
-        return sherd__fail(d, SHERD_EINVAL, NULL, "block %u is no recipe", number);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "block %u is not a recipe", number);
     return sherd__recipe_parse(out, (const char *)sherd__fragment_bytes(b->fragment),
                                (size_t)sherd__fragment_info_of(b->fragment)->len, "recipe",
                                SHERD__RECIPE_NETWORK, d);
@@ -147,12 +149,12 @@ static int begin(sherd__allreduce *c, const sherd__task *t, sherd__allreduce_pla
     c->recipe = *recipe;
     sherd__block *state = sherd__store_find(c->site.store, t->job, p->state);
     if (!state || !dense(state->fragment, SHERD_F64))
-        return sherd__fail(d, SHERD_EINVAL, NULL, "block %u is no state", p->state);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "block %u is not a state", p->state);
     sherd__member_options o = options_of(c);
     int err = sherd__member_memory(&o, &memory, d);
     if (err) return err;
     if (!sherd__later_reserve(&c->site.later, c->site.pool, memory))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a training of %llu bytes",
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a training of %llu bytes",
                            (unsigned long long)memory);
     c->reserved = memory;
     sherd__block_hold(c->state = state);
@@ -167,12 +169,12 @@ int sherd__allreduce_open_plan(sherd__allreduce *c, const sherd__task *t, const 
     sherd__peers roster;
     int err = read_plan(left, &p, d);
     if (!err && c->site.taken && c->site.taken(c->site.taken_ctx, p.id))
-        err = sherd__fail(d, SHERD_EBUSY, NULL, "another circle has this name");
+        err = sherd__fail(d, SHERD_EBUSY, NULL, "another all-reduce group has this name");
     if (!err) err = read_recipe(c, t->job, p.recipe, &recipe, d);
     if (err) return err;
     if (!p.state && (t->job != c->job || !c->member || p.bits != c->plan.bits ||
                      p.batch != c->plan.batch || p.examples != c->plan.examples))
-        return sherd__fail(d, SHERD_EINVAL, NULL, "no state to go on from");
+        return sherd__fail(d, SHERD_EINVAL, NULL, "no state to continue from");
     err = read_roster(c, &p, right, &roster, d);
     if (err) return err;
     c->met = false;
@@ -209,7 +211,7 @@ int sherd__allreduce_meet(sherd__allreduce *c, sherd_diag *d)
 
 static void want(sherd__allreduce *c, uint32_t member)
 {
-    circle_peer *p = &c->peers[member];
+    allreduce_peer *p = &c->peers[member];
     if (p->wanted) return;
     p->wanted = true;
     int err = c->site.links.open ? c->site.links.open(c->site.links.ctx, &p->link, c, member,
@@ -227,7 +229,7 @@ bool sherd__allreduce_connected(sherd__allreduce *c)
     for (uint32_t i = 0; i < steps; i++)
         want(c, sherd__reduce_step_of(c->plan.kind, c->plan.members, c->plan.self, i).to);
     for (uint32_t i = 0; i < c->plan.members; i++) {
-        const circle_peer *p = &c->peers[i];
+        const allreduce_peer *p = &c->peers[i];
         if (p->wanted && !p->session && !p->err) return false;
     }
     return true;

@@ -27,7 +27,7 @@ enum {
 typedef struct conn {
     sherd__members *members;
     sherd__link *link;
-    sherd__allreduce *circle; /* opened here, and the group still uses it */
+    sherd__allreduce *allreduce; /* opened here, and the group still uses it */
     uint32_t member;
     bool came, over;
     bool displaced;          /* it no longer counts for an account */
@@ -100,25 +100,25 @@ static void on_event_out(void *ctx, sherd__link *l, sherd__event *e)
 {
     conn *c = ctx;
     sherd__worker *w = c->members->worker;
-    sherd__allreduce *circle = c->circle;
+    sherd__allreduce *allreduce = c->allreduce;
     sherd__fragment_free(e->fragment); /* no task was given over this connection */
     e->fragment = NULL;
-    if (!circle) return;
+    if (!allreduce) return;
     switch (e->kind) {
     case SHERD__EV_READY:
-        sherd__worker_link_up(w, circle, c->member, sherd__link_session(l));
+        sherd__worker_link_up(w, allreduce, c->member, sherd__link_session(l));
         break;
-    case SHERD__EV_REFUSED: sherd__worker_link_refused(w, circle, c->member, &e->refusal); break;
+    case SHERD__EV_REFUSED: sherd__worker_link_refused(w, allreduce, c->member, &e->refusal); break;
     case SHERD__EV_CLOSED:
-        c->circle = NULL;
+        c->allreduce = NULL;
         say(c->members, c->account, true, "no link to", sherd__link_peer_address(l), e->text);
-        sherd__worker_link_down(w, circle, c->member, e->err, e->text);
+        sherd__worker_link_down(w, allreduce, c->member, e->err, e->text);
         break;
     default: break;
     }
 }
 
-static int open_link(void *ctx, void **link, sherd__allreduce *circle, uint32_t member,
+static int open_link(void *ctx, void **link, sherd__allreduce *allreduce, uint32_t member,
                      const sherd__peer *peer)
 {
     sherd__members *m = ctx;
@@ -128,11 +128,11 @@ static int open_link(void *ctx, void **link, sherd__allreduce *circle, uint32_t 
                               .session = { .role = SHERD__COORDINATOR,
                                            .hello = { .minor_max = SHERD__MINOR,
                                                       .software = "sherd " SHERD_VERSION } } };
-    sherd__account *a = sherd__worker_allreduce_account(m->worker, circle);
+    sherd__account *a = sherd__worker_allreduce_account(m->worker, allreduce);
     if (a->opened >= m->opt.most(m->opt.ctx, a)) return SHERD_EBUSY;
     conn *c = new_conn(m);
     if (!c) return SHERD_ENOMEM;
-    c->circle = circle;
+    c->allreduce = allreduce;
     c->member = member;
     c->account = a;
     o.owner = (sherd__link_owner){ on_event_out, on_closed, c, &a->turn };
@@ -158,8 +158,8 @@ static void close_link(void *ctx, void *link)
 {
     conn *c = link;
     (void)ctx;
-    c->circle = NULL;
-    sherd__link_close(c->link, 0, "the circle is over");
+    c->allreduce = NULL;
+    sherd__link_close(c->link, 0, "the all-reduce group has ended");
 }
 
 /* ---- accepted connections -------------------------------------------------------------------- */
@@ -329,8 +329,8 @@ static void on_event_in(void *ctx, sherd__link *l, sherd__event *e)
     default: err = SHERD_EUNASKED; break; /* tasks, drops: a member may send blocks only */
     }
     if (!err) return;
-    say(m, c->account, true, "turned away member", from, "it sent what is not a member's to send");
-    sherd__link_close(l, SHERD_EUNASKED, "a member sends blocks of its circle only");
+    say(m, c->account, true, "refused member", from, "it sent a message that members may not send");
+    sherd__link_close(l, SHERD_EUNASKED, "a member may send blocks of its all-reduce group only");
 }
 
 int sherd__members_accept(sherd__members *m, sherd__link *l, const sherd__fingerprint *key,
@@ -388,6 +388,6 @@ void sherd__members_close(sherd__members *m)
 {
     for (conn *c = m->conns, *next; c; c = next) {
         next = c->next;
-        sherd__link_close(c->link, SHERD_ECLOSED, "node ends");
+        sherd__link_close(c->link, SHERD_ECLOSED, "the node is ending");
     }
 }

@@ -43,7 +43,7 @@ int sherd__packs_open(sherd__packs *p, sherd__pool *pool, uint32_t examples, she
     p->rows = (sherd__packed *)(void *)sherd__pool_get(pool, sizeof *p->rows * (uint64_t)examples);
     if (p->rows) return SHERD_OK;
     *p = (sherd__packs){ 0 };
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "no room to remember %u examples", examples);
+    return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to index %u examples", examples);
 }
 
 static void drop_list(sherd__packs *p)
@@ -123,7 +123,7 @@ static int take(sherd__packs *p, const sherd__store *store, uint64_t job, sherd_
         if (!k.block[b]) return SHERD_OK;
     }
     pack *to = make_place(p, p->taken);
-    if (!to) return sherd__fail(d, SHERD_ENOMEM, NULL, "no room to remember pack %u", p->taken);
+    if (!to) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to index pack %u", p->taken);
     for (uint32_t b = 0; b < BLOCKS; b++) sherd__block_hold(k.block[b]);
     *to = k;
     p->chunks[p->taken / CHUNK]->live++;
@@ -139,7 +139,8 @@ int sherd__packs_take(sherd__packs *p, const sherd__store *store, uint64_t job, 
 {
     int err = SHERD_OK;
     if (packs > p->taken && packs - p->taken > UNSEEN_MOST)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "%u packs came at once", packs - p->taken);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "%u packs were received at once",
+                           packs - p->taken);
     for (; p->taken < packs && most > 0 && !err; most--) {
         err = take(p, store, job, d);
         if (!err) p->taken++;
@@ -193,7 +194,7 @@ int sherd__packs_list(sherd__packs *p, const sherd__rows *list, sherd_diag *d)
         p->numbers = (uint32_t *)(void *)sherd__pool_get(p->pool, 4 * (uint64_t)list->len);
     }
     if (!p->numbers)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a list of %u rows", list->len);
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a list of %u rows", list->len);
     p->list = *list;
     p->listed = false;
     return SHERD_OK;
@@ -219,7 +220,8 @@ static int note(sherd__packs *p, uint32_t number, sherd_diag *d)
     const sherd__fragment_info *i = sherd__fragment_info_of(b->fragment);
     const uint8_t *bytes = sherd__fragment_bytes(b->fragment);
     if (i->dtype != SHERD_U32 || i->encoding != SHERD__DENSE || i->groups || i->rows != 1 || !bytes)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u holds no numbers of rows", b->number);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u contains no numbers of rows",
+                           b->number);
     if (i->cols > p->examples)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u numbers more rows than there are",
                            b->number);
@@ -285,8 +287,8 @@ int sherd__packs_find(const sherd__packs *p, const sherd__step_plan_shard *what,
         if (!k)
             return sherd__fail(d, SHERD_EINVAL, NULL, "row %u is not here",
                                p->numbers[what->first + i]);
-        int err = sherd__examples_fit(k->block[INPUTS], k->block[TARGETS], first, rows, inputs,
-                                      width, d);
+        const sherd__examples_rows of = { first, rows, inputs, width };
+        int err = sherd__examples_fit(k->block[INPUTS], k->block[TARGETS], &of, d);
         if (err) return err;
         if (i == 0) one = k;
         else *apart = true;

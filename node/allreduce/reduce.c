@@ -26,7 +26,7 @@ enum {
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-static void release(circle_sum *s)
+static void release(allreduce_sum *s)
 {
     if (!s || --s->holders > 0) return;
     sherd__pool_give(s->pool, (uint8_t *)s->values, 8 * s->len);
@@ -42,16 +42,16 @@ void sherd__allreduce_sum_free(sherd__allreduce *c)
 int sherd__allreduce_sum_new(sherd__allreduce *c, sherd_diag *d)
 {
     size_t len = sherd__member_count(c->member);
-    circle_sum *s = c->sum;
+    allreduce_sum *s = c->sum;
     if (s && s->holders == 1 && s->len == len) return SHERD_OK;
     sherd__allreduce_sum_free(c);
     s = sherd__alloc(sizeof *s);
     uint8_t *bytes = s ? sherd__pool_get(c->site.pool, 8 * (uint64_t)len) : NULL;
     if (!bytes) {
         sherd__free(s);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a sum of %zu numbers", len);
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a sum of %zu numbers", len);
     }
-    *s = (circle_sum){ 1, c->site.pool, len, (int64_t *)(void *)bytes };
+    *s = (allreduce_sum){ 1, c->site.pool, len, (int64_t *)(void *)bytes };
     c->sum = s;
     return SHERD_OK;
 }
@@ -72,7 +72,7 @@ static stretch stretch_of(const sherd__allreduce *c, sherd__reduce_part p)
 }
 
 typedef struct sending {
-    circle_sum *sum;
+    allreduce_sum *sum;
     stretch what;
 } sending;
 
@@ -100,7 +100,7 @@ static void free_sending(void *ctx)
     sherd__free(s);
 }
 
-static int send_part(sherd__allreduce *c, circle_peer *p, stretch what)
+static int send_part(sherd__allreduce *c, allreduce_peer *p, stretch what)
 {
     uint64_t len = (uint64_t)what.len[0] + what.len[1];
     sherd__fragment_info info = {
@@ -170,7 +170,7 @@ static sherd__reduce_step step_of(const sherd__allreduce *c, uint32_t step)
 static void send_step(sherd__allreduce *c)
 {
     sherd__reduce_step s = step_of(c, c->step);
-    circle_peer *p = &c->peers[s.to];
+    allreduce_peer *p = &c->peers[s.to];
     stretch what = stretch_of(c, s.out);
     if (what.len[0] + what.len[1] == 0) return;
     int err = p->session ? send_part(c, p, what) : p->err ? p->err : SHERD_ECLOSED;
@@ -183,7 +183,7 @@ static void send_step(sherd__allreduce *c)
 static bool take_step(sherd__allreduce *c, size_t *most)
 {
     sherd__reduce_step s = step_of(c, c->step);
-    circle_piece *p = &c->pieces[c->step];
+    allreduce_piece *p = &c->pieces[c->step];
     stretch what = stretch_of(c, s.in);
     size_t rest = what.len[0] + what.len[1] - c->added;
     if (rest == 0) return true;
@@ -196,7 +196,7 @@ static bool take_step(sherd__allreduce *c, size_t *most)
     if (c->adding) return false;
     c->added = 0;
     sherd__fragment_free(p->body);
-    *p = (circle_piece){ 0 };
+    *p = (allreduce_piece){ 0 };
     return true;
 }
 
@@ -204,7 +204,7 @@ static uint64_t link_bytes(const sherd__allreduce *c, bool out)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < c->plan.members; i++) {
-        const circle_peer *p = &c->peers[i];
+        const allreduce_peer *p = &c->peers[i];
         const sherd__session_stats *s = p->session ? sherd__session_stats_of(p->session) : NULL;
         sum += out ? p->out : p->in;
         if (s) sum += out ? s->bytes_out : s->bytes_in;
@@ -261,11 +261,11 @@ void sherd__allreduce_drop_round(sherd__allreduce *c)
 
 void sherd__allreduce_drop_pieces(sherd__allreduce *c, uint64_t last)
 {
-    for (uint32_t i = 0; i < CIRCLE_STEPS; i++) {
-        circle_piece *p = &c->pieces[i];
+    for (uint32_t i = 0; i < ALLREDUCE_STEPS; i++) {
+        allreduce_piece *p = &c->pieces[i];
         if (!p->body || p->round > last) continue;
         sherd__fragment_free(p->body);
-        *p = (circle_piece){ 0 };
+        *p = (allreduce_piece){ 0 };
     }
 }
 
@@ -273,7 +273,7 @@ void sherd__allreduce_drop_pieces(sherd__allreduce *c, uint64_t last)
 
 void sherd__allreduce_link_down(sherd__allreduce *c, uint32_t member, int err, const char *why)
 {
-    circle_peer *p = &c->peers[member];
+    allreduce_peer *p = &c->peers[member];
     const sherd__session_stats *s = p->session ? sherd__session_stats_of(p->session) : NULL;
     if (s) {
         p->out += s->bytes_out;
@@ -316,14 +316,21 @@ void sherd__allreduce_lost(sherd__allreduce *c, const sherd__fingerprint *key, u
         fail(c, SHERD_ECLOSED, "lost the link of", member);
 }
 
-/* Returns whether `member` may send block `number` of len bytes now; sets its *round and *step. */
+/* The step of a round that a block belongs to. */
+typedef struct place {
+    uint64_t round;
+    uint32_t step;
+} place;
+
+/* Returns whether `member` may send block `number` of len bytes now, and its place. */
 static bool expected(const sherd__allreduce *c, uint32_t member, uint64_t id, uint32_t number,
-                     uint64_t len, uint64_t *round, uint32_t *step)
+                     uint64_t len, place *at)
 {
     if (member == UINT32_MAX || id != c->plan.id) return false;
-    sherd__allreduce_block_of(number, c->round, round, step);
-    if (*step >= sherd__reduce_steps(c->plan.kind, c->plan.members) || *round == 0) return false;
-    sherd__reduce_step s = step_of(c, *step);
+    sherd__allreduce_block_of(number, c->round, &at->round, &at->step);
+    if (at->step >= sherd__reduce_steps(c->plan.kind, c->plan.members) || at->round == 0)
+        return false;
+    sherd__reduce_step s = step_of(c, at->step);
     size_t all = sherd__member_count(c->member);
     return s.from == member && len > 0 &&
            len == 8 * (uint64_t)sherd__reduce_len(all, c->plan.members, s.in);
@@ -332,12 +339,12 @@ static bool expected(const sherd__allreduce *c, uint32_t member, uint64_t id, ui
 uint8_t *sherd__allreduce_place(sherd__allreduce *c, const sherd__fingerprint *key, uint64_t id,
                                 uint32_t number, uint64_t len)
 {
-    uint64_t round;
-    uint32_t step, member = member_of(c, key);
-    if (!expected(c, member, id, number, len, &round, &step)) return NULL;
+    place at;
+    uint32_t member = member_of(c, key);
+    if (!expected(c, member, id, number, len, &at)) return NULL;
     uint8_t *bytes = sherd__pool_get(c->site.pool, len);
-    if (!bytes && round >= c->round && !c->err) {
-        fail(c, SHERD_ENOMEM, "no room for what came from", member);
+    if (!bytes && at.round >= c->round && !c->err) {
+        fail(c, SHERD_ENOMEM, "no memory for a block from", member);
         c->culprit = c->plan.self;
     }
     return bytes;
@@ -347,25 +354,24 @@ int sherd__allreduce_block_in(sherd__allreduce *c, const sherd__fingerprint *key
                               uint32_t number, sherd__fragment *f)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(f);
-    uint64_t round;
-    uint32_t step;
+    place at;
     bool fits = i->dtype == SHERD_I64 && i->encoding == SHERD__DENSE && i->groups == 0 &&
                 i->rows == 1 && sherd__fragment_bytes(f) &&
-                expected(c, member_of(c, key), id, number, i->len, &round, &step);
-    circle_piece *p = fits ? &c->pieces[step] : NULL;
-    if (!fits || (p->body && p->round == round)) {
+                expected(c, member_of(c, key), id, number, i->len, &at);
+    allreduce_piece *p = fits ? &c->pieces[at.step] : NULL;
+    if (!fits || (p->body && p->round == at.round)) {
         sherd__fragment_free(f);
         return SHERD_EUNASKED;
     }
     c->bodies_in += i->len;
-    bool late = round < c->round || (p->body && p->round > round) ||
-                (round == c->round && c->exchanging && step < c->step);
-    if (late) { /* of an abandoned round, or received before: not needed */
+    bool late = at.round < c->round || (p->body && p->round > at.round) ||
+                (at.round == c->round && c->exchanging && at.step < c->step);
+    if (late) { /* of an abandoned at.round, or received before: not needed */
         sherd__fragment_free(f);
         return SHERD_OK;
     }
     sherd__fragment_free(p->body);
-    *p = (circle_piece){ round, f };
+    *p = (allreduce_piece){ at.round, f };
     if (!c->adding) move(c);
     return SHERD_OK;
 }

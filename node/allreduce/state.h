@@ -10,30 +10,30 @@
 #include "node/allreduce/allreduce.h"
 #include "node/allreduce/packs.h"
 
-enum { CIRCLE_STEPS = 2 * (SHERD__ALLREDUCE_MOST - 1) };
+enum { ALLREDUCE_STEPS = 2 * (SHERD__ALLREDUCE_MOST - 1) };
 
 /* The sum of a round. Fragments that are being sent hold it, also after their round was
  * abandoned. */
-typedef struct circle_sum {
+typedef struct allreduce_sum {
     uint32_t holders;
     sherd__pool *pool;
     size_t len;
     int64_t *values;
-} circle_sum;
+} allreduce_sum;
 
 /* A member that this member may send to. */
-typedef struct circle_peer {
+typedef struct allreduce_peer {
     bool wanted;
     void *link;              /* NULL: not opened, or lost */
     sherd__session *session; /* NULL: not connected */
     int err;                 /* why it is not connected */
     uint64_t out, in;        /* bytes of links that were closed */
-} circle_peer;
+} allreduce_peer;
 
-typedef struct circle_piece {
+typedef struct allreduce_piece {
     uint64_t round;
     sherd__fragment *body; /* NULL: not received */
-} circle_piece;
+} allreduce_piece;
 
 struct sherd__allreduce {
     sherd__allreduce_site site;
@@ -53,7 +53,7 @@ struct sherd__allreduce {
     sherd__packs packs;
     sherd__pack_chunk *old; /* packs of earlier trainings, still held */
     bool looking;           /* the packs of a STEP are being looked up; later tasks wait */
-    circle_peer peers[SHERD__ALLREDUCE_MOST];
+    allreduce_peer peers[SHERD__ALLREDUCE_MOST];
     int64_t links[SHERD__ALLREDUCE_MOST]; /* the result of CONNECT */
     /* set by STEP */
     uint64_t round;
@@ -61,7 +61,7 @@ struct sherd__allreduce {
     sherd__allreduce_round head;
     uint8_t *scratch; /* for shards that are not contiguous; NULL: no room */
     uint64_t scratch_len;
-    circle_sum *sum; /* NULL: no sum */
+    allreduce_sum *sum; /* NULL: no sum */
     uint32_t step, steps;
     size_t added; /* numbers of the step's in part that were added or copied */
     bool adding;  /* the rest, and the steps after it, follow in the next turn */
@@ -72,7 +72,7 @@ struct sherd__allreduce {
     int err;          /* why the round cannot be finished */
     uint32_t culprit; /* with err: the member at the other end, or this one */
     sherd_diag why;
-    circle_piece pieces[CIRCLE_STEPS];
+    allreduce_piece pieces[ALLREDUCE_STEPS];
 };
 
 /* meet.c */

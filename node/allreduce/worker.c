@@ -16,8 +16,8 @@ static bool name_taken(void *ctx, uint64_t name)
 {
     const sherd__client *c = ctx;
     for (const sherd__client *o = c->worker->clients; o; o = o->next)
-        if (o->circle && !o->closed && o->tenant != c->tenant &&
-            sherd__allreduce_name(o->circle) == name)
+        if (o->allreduce && !o->closed && o->tenant != c->tenant &&
+            sherd__allreduce_name(o->allreduce) == name)
             return true;
     return false;
 }
@@ -38,9 +38,9 @@ int sherd__worker_allreduce(sherd__client *c, const sherd__task *what, const she
                                    .later = sherd__worker_later(c),
                                    .by = sherd__products_arithmetic(&c->products),
                                    .turns = w->opt.wake != NULL };
-    if (!c->circle && sherd__allreduce_new(&c->circle, &site))
+    if (!c->allreduce && sherd__allreduce_new(&c->allreduce, &site))
         return sherd__fail_memory(d, "all-reduce training");
-    return sherd__allreduce_admit(c->circle, what, left, right, d);
+    return sherd__allreduce_admit(c->allreduce, what, left, right, d);
 }
 
 int sherd__worker_set_aside(sherd__client *c, task *t)
@@ -58,13 +58,13 @@ int sherd__worker_set_aside(sherd__client *c, task *t)
 /* Moves the first task set aside that need not wait. Returns false where all must wait. */
 static bool move_one(sherd__client *c)
 {
-    sherd__allreduce_begin_turn(c->circle);
+    sherd__allreduce_begin_turn(c->allreduce);
     for (task **at = &c->aside; *at; at = &(*at)->next) {
         task *t = *at;
         sherd_diag d = { .code = 0 };
         if (sherd__grouped_is_given_up(&c->tasks, &t->item)) continue;
-        sherd__allreduce_turn turn = sherd__allreduce_ready(c->circle, &t->what, t->left, t->right,
-                                                            &d);
+        sherd__allreduce_turn turn = sherd__allreduce_ready(c->allreduce, &t->what, t->left,
+                                                            t->right, &d);
         if (turn == SHERD__ALLREDUCE_WAIT) continue;
         *at = t->next;
         t->next = NULL;
@@ -86,11 +86,11 @@ static bool move_one(sherd__client *c)
 
 void sherd__worker_move(sherd__client *c)
 {
-    if (!c->circle || c->moving || c->closed) return;
+    if (!c->allreduce || c->moving || c->closed) return;
     c->moving = true;
     while (move_one(c)) continue;
     c->moving = false;
-    if (sherd__allreduce_wants_turn(c->circle)) sherd__worker_stir(c);
+    if (sherd__allreduce_wants_turn(c->allreduce)) sherd__worker_stir(c);
     sherd__worker_pump(c->worker);
 }
 
@@ -124,7 +124,7 @@ void sherd__worker_allreduce_over(task *t)
 {
     sherd__client *c = t->client;
     if (!t->begun) return;
-    sherd__allreduce_done(c->circle, &t->what, t->err, t->answered);
+    sherd__allreduce_done(c->allreduce, &t->what, t->err, t->answered);
     sherd__worker_stir(c); /* it may end without being run, and from any call */
 }
 
@@ -152,40 +152,40 @@ void sherd__worker_go_on(sherd__worker *w)
     for (unsigned n = 0; (n < STIRRED_TURN || !w->opt.wake) && (c = next_stirred(w)); n++) {
         c->tenant->went = w->went;
         sherd__worker_calm(c);
-        sherd__allreduce_go_on(c->circle);
+        sherd__allreduce_go_on(c->allreduce);
         go_on(c); /* this may end clients */
     }
     if (w->stirred && w->opt.wake) w->opt.wake(w->opt.wake_ctx);
 }
 
-static sherd__client *client_of(const sherd__worker *w, const sherd__allreduce *circle)
+static sherd__client *client_of(const sherd__worker *w, const sherd__allreduce *allreduce)
 {
     for (sherd__client *c = w->clients; c; c = c->next)
-        if (c->circle == circle) return c;
+        if (c->allreduce == allreduce) return c;
     return NULL;
 }
 
-void sherd__worker_link_up(sherd__worker *w, sherd__allreduce *circle, uint32_t member,
+void sherd__worker_link_up(sherd__worker *w, sherd__allreduce *allreduce, uint32_t member,
                            sherd__session *s)
 {
-    sherd__client *c = client_of(w, circle);
-    sherd__allreduce_link_up(circle, member, s);
+    sherd__client *c = client_of(w, allreduce);
+    sherd__allreduce_link_up(allreduce, member, s);
     if (c) go_on(c);
 }
 
-void sherd__worker_link_down(sherd__worker *w, sherd__allreduce *circle, uint32_t member, int err,
-                             const char *why)
+void sherd__worker_link_down(sherd__worker *w, sherd__allreduce *allreduce, uint32_t member,
+                             int err, const char *why)
 {
-    sherd__client *c = client_of(w, circle);
-    sherd__allreduce_link_down(circle, member, err, why);
+    sherd__client *c = client_of(w, allreduce);
+    sherd__allreduce_link_down(allreduce, member, err, why);
     if (c) go_on(c);
 }
 
-void sherd__worker_link_refused(sherd__worker *w, sherd__allreduce *circle, uint32_t member,
+void sherd__worker_link_refused(sherd__worker *w, sherd__allreduce *allreduce, uint32_t member,
                                 const sherd__refusal *r)
 {
-    sherd__client *c = client_of(w, circle);
-    sherd__allreduce_link_refused(circle, member, r);
+    sherd__client *c = client_of(w, allreduce);
+    sherd__allreduce_link_refused(allreduce, member, r);
     if (c) go_on(c);
 }
 
@@ -193,26 +193,26 @@ uint64_t sherd__worker_member(const sherd__worker *w, const sherd__fingerprint *
 {
     uint64_t id = 0;
     for (const sherd__client *c = w->clients; c && !id; c = c->next)
-        if (c->circle && !c->closed) id = sherd__allreduce_knows(c->circle, key);
+        if (c->allreduce && !c->closed) id = sherd__allreduce_knows(c->allreduce, key);
     return id;
 }
 
 uint32_t sherd__worker_member_allreduces(const sherd__worker *w, const sherd__account *a,
                                          const sherd__fingerprint *key, uint64_t id)
 {
-    uint32_t circles = 0;
+    uint32_t groups = 0;
     for (const sherd__client *c = w->clients; c; c = c->next) {
-        if (!c->circle || c->closed || &c->tenant->account != a) continue;
-        uint64_t known = sherd__allreduce_knows(c->circle, key);
-        circles += known && (!id || id == known);
+        if (!c->allreduce || c->closed || &c->tenant->account != a) continue;
+        uint64_t known = sherd__allreduce_knows(c->allreduce, key);
+        groups += known && (!id || id == known);
     }
-    return circles;
+    return groups;
 }
 
 sherd__account *sherd__worker_allreduce_account(const sherd__worker *w,
-                                                const sherd__allreduce *circle)
+                                                const sherd__allreduce *allreduce)
 {
-    return &client_of(w, circle)->tenant->account;
+    return &client_of(w, allreduce)->tenant->account;
 }
 
 uint8_t *sherd__worker_member_place(sherd__worker *w, sherd__account **account,
@@ -221,10 +221,10 @@ uint8_t *sherd__worker_member_place(sherd__worker *w, sherd__account **account,
 {
     for (sherd__client *c = w->clients; c; c = c->next) {
         sherd__account *a = &c->tenant->account;
-        if (!c->circle || c->closed || (*account && *account != a)) continue;
-        uint8_t *bytes = sherd__allreduce_place(c->circle, key, id, number, len);
+        if (!c->allreduce || c->closed || (*account && *account != a)) continue;
+        uint8_t *bytes = sherd__allreduce_place(c->allreduce, key, id, number, len);
         if (!bytes) {
-            if (sherd__allreduce_knows(c->circle, key) == id)
+            if (sherd__allreduce_knows(c->allreduce, key) == id)
                 sherd__worker_stir(c); /* place may have failed the round */
             continue;
         }
@@ -235,12 +235,12 @@ uint8_t *sherd__worker_member_place(sherd__worker *w, sherd__account **account,
 }
 
 /* Returns a client of the account that has a group of this name with the member. */
-static sherd__client *circle_of(const sherd__worker *w, const sherd__account *a,
-                                const sherd__fingerprint *key, uint64_t id)
+static sherd__client *client_with(const sherd__worker *w, const sherd__account *a,
+                                  const sherd__fingerprint *key, uint64_t id)
 {
     for (sherd__client *c = w->clients; c; c = c->next)
-        if (c->circle && !c->closed && (!a || a == &c->tenant->account) &&
-            sherd__allreduce_knows(c->circle, key) == id)
+        if (c->allreduce && !c->closed && (!a || a == &c->tenant->account) &&
+            sherd__allreduce_knows(c->allreduce, key) == id)
             return c;
     return NULL;
 }
@@ -249,9 +249,9 @@ int sherd__worker_member_block(sherd__worker *w, const sherd__account *a,
                                const sherd__fingerprint *key, uint64_t id, uint32_t number,
                                sherd__fragment *f)
 {
-    sherd__client *c = circle_of(w, a, key, id);
+    sherd__client *c = client_with(w, a, key, id);
     if (c) {
-        int err = sherd__allreduce_block_in(c->circle, key, id, number, f);
+        int err = sherd__allreduce_block_in(c->allreduce, key, id, number, f);
         go_on(c);
         return err;
     }
@@ -262,8 +262,8 @@ int sherd__worker_member_block(sherd__worker *w, const sherd__account *a,
 void sherd__worker_member_gone(sherd__worker *w, const sherd__account *a,
                                const sherd__fingerprint *key, uint64_t id)
 {
-    sherd__client *c = circle_of(w, a, key, id);
+    sherd__client *c = client_with(w, a, key, id);
     if (!c) return;
-    sherd__allreduce_lost(c->circle, key, id);
+    sherd__allreduce_lost(c->allreduce, key, id);
     go_on(c);
 }

@@ -185,7 +185,7 @@ int sherd__hosted_submit_wishing(void *ctx, sherd__compute *compute, sherd__wish
     c->backend[2] = right;
     get_forms(c, left, right, wishing);
     int err = sherd__executor_submit(c->executor, &c->work);
-    if (err) return sherd__fail(d, err, NULL, "too many calls under way");
+    if (err) return sherd__fail(d, err, NULL, "too many calls in progress");
     left->used = true;
     left->calls++;
     if (right) {

@@ -23,7 +23,7 @@ static int read_recipe(sherd__secure *s, sherd_diag *d)
     sherd__block *b = sherd__store_find(s->site.store, s->job, s->plan.recipe);
     const sherd__fragment_info *i = b ? sherd__fragment_info_of(b->fragment) : NULL;
     if (!b || !sherd__secure_dense(b->fragment, SHERD_U8) || i->rows != 1)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "block %u is no recipe", s->plan.recipe);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "block %u is not a recipe", s->plan.recipe);
     int err = sherd__recipe_parse(&s->recipe, (const char *)sherd__fragment_bytes(b->fragment),
                                   (size_t)i->len, "recipe", SHERD__RECIPE_ALL, d);
     if (err) return err; /* before more of it is read than a recipe has */
@@ -50,8 +50,9 @@ static int take_blocks(sherd__secure *s, sherd_diag *d)
     if (s->x) sherd__block_hold(s->x);
     s->targets = sherd__store_find(s->site.store, s->job, s->plan.targets);
     if (s->targets) sherd__block_hold(s->targets);
-    return s->x && s->targets ? SHERD_OK
-                              : sherd__fail(d, SHERD_EINVAL, NULL, "dealt examples are not here");
+    return s->x && s->targets
+               ? SHERD_OK
+               : sherd__fail(d, SHERD_EINVAL, NULL, "the dealt examples are missing");
 }
 
 /* Computes a += b * c, saturating. */
@@ -86,7 +87,7 @@ static int measure(sherd__secure *s, sherd_diag *d)
     int err = sherd__recipe_tiers(&s->recipe, &s->tiers, counts, d);
     bool fits = true;
     for (size_t t = 0; t < s->tiers && !err && fits; t++) fits = sherd__add(len, counts[t], &len);
-    if (!err && !fits) err = sherd__fail(d, SHERD_ESHAPE, NULL, "a network too large to count");
+    if (!err && !fits) err = sherd__fail(d, SHERD_ESHAPE, NULL, "the network is too large");
     s->count = len - SHERD__SECURE_EXTRA;
     s->a = (sherd__aggregate){ s->plan.nodes, s->plan.threshold, s->plan.colluding, len };
     return err;
@@ -101,7 +102,7 @@ int sherd__secure_admit_join(sherd__secure *s, const sherd__task *t, const sherd
     s->job = t->job;
     int err = sherd__secure_dense(left->fragment, SHERD_I64)
                   ? SHERD_OK
-                  : sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no plan", t->left);
+                  : sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is not a plan", t->left);
     if (!err)
         err = sherd__secure_plan_parse(&s->plan, sherd__fragment_bytes(left->fragment),
                                        (size_t)sherd__fragment_info_of(left->fragment)->len, d);
@@ -194,8 +195,8 @@ static int check_signature(const sherd__secure *s, uint32_t i, const uint8_t *ca
     other.x = !other.x;
     if (!signed_as(s, &other, i, card)) return stranger(d, i, "has not signed its key");
     return sherd__fail(d, SHERD_EREFUSED, NULL,
-                       "policy: this node takes part in sums over members "
-                       "that all have examples of their own, or are all dealt theirs");
+                       "policy: this node takes part in sums whose members all have examples of "
+                       "their own, or are all dealt examples");
 }
 
 static int check_card(const sherd__secure *s, uint32_t i, const uint8_t *cards, sherd_diag *d)
@@ -204,21 +205,21 @@ static int check_card(const sherd__secure *s, uint32_t i, const uint8_t *cards, 
     sherd__fingerprint key;
     if (i == s->plan.self)
         return memcmp(card, s->card, sizeof s->card) ? stranger(d, i,
-                                                                "is given another card than "
-                                                                "the one it made")
+                                                                "has another card than the one "
+                                                                "that it made")
                                                      : SHERD_OK;
     int err = check_signature(s, i, card, d);
     if (err) return err;
     if (!sherd__seal_key_valid(card + KEY_AT))
-        return stranger(d, i, "has a key to which nothing can be sealed");
+        return stranger(d, i, "has a key that cannot be used for sealing");
     for (uint32_t k = 0; k < s->plan.nodes; k++)
         if (k != i && !memcmp(card, cards + (size_t)k * SHERD__SECURE_CARD, KEY_AT))
-            return stranger(d, i, "is there twice");
+            return stranger(d, i, "occurs twice");
     if (!s->site.self.peers) return SHERD_OK;
     sherd__fingerprint_public(&key, card);
     const sherd__peer *p = sherd__peers_find(s->site.self.peers, &key);
     if (!p || !strcmp(p->role, "coordinator"))
-        return stranger(d, i, "is none of this node's peers");
+        return stranger(d, i, "is not in --peers of this node");
     return SHERD_OK;
 }
 
@@ -244,7 +245,7 @@ static int check_domains(const sherd__secure *s, const uint8_t *cards, sherd_dia
     }
     sherd__free(domain);
     if (most <= s->plan.colluding) return SHERD_OK;
-    return sherd__fail(d, SHERD_EAUTH, NULL, "%u members are of one domain, and %u may collude",
+    return sherd__fail(d, SHERD_EAUTH, NULL, "%u members belong to one domain, and %u may collude",
                        most, s->plan.colluding);
 }
 
@@ -261,8 +262,10 @@ static int take_cards(sherd__secure *s, const uint8_t *cards, sherd_diag *d)
         memcpy(keys[i], cards + (size_t)i * SHERD__SECURE_CARD + KEY_AT, sizeof keys[i]);
     }
     if (!err)
-        err = sherd__aggregate_member_new(&s->member, &s->a, s->plan.self, s->job, &s->key,
-                                          (const uint8_t(*)[32])keys, d);
+        err = sherd__aggregate_member_new(&s->member, &s->a,
+                                          &(sherd__aggregate_self){ s->plan.self, s->job, &s->key,
+                                                                    (const uint8_t(*)[32])keys },
+                                          d);
     sherd__free(keys);
     if (err) {
         sherd__free(signers);
@@ -280,7 +283,7 @@ int sherd__secure_run_roster(sherd__secure *s, const sherd__task *t, const sherd
     uint32_t nodes = s->plan.nodes;
     if (!s->joined || s->member)
         return sherd__fail(d, SHERD_EINVAL, NULL,
-                           s->member ? "the roster is known" : "no JOIN before");
+                           s->member ? "the roster is known" : "JOIN must come first");
     int err = sherd__secure_check_result(t, SHERD_I64, 1, 1, d);
     if (!err)
         err = sherd__secure_check_block(right, SHERD_U8, nodes, SHERD__SECURE_CARD, "roster", d);

@@ -80,10 +80,10 @@ int sherd__policy_charge(const sherd__policy *p, double budget, sherd__ledger_re
         return refused(d, "this node gives no round of so few places (--min-rows)");
     if (ops->rounds(ledger.ctx, c->coordinator, c->job) >= p->rounds_max ||
         ops->today(ledger.ctx, c->coordinator) >= p->rounds_max) /* under any job number */
-        return refused(d, "the rounds that this node gives one training, or one coordinator in a "
-                          "day, are over (--max-rounds)");
+        return refused(d, "this node has given all its rounds to this training, or to this "
+                          "coordinator today (--max-rounds)");
     if (ops->today(ledger.ctx, NULL) >= p->rounds_day)
-        return refused(d, "the rounds that this node gives in a day are over (--max-rounds-day)");
+        return refused(d, "this node has given all its rounds of this day (--max-rounds-day)");
     if (ops->spent(ledger.ctx, c->first, c->rows) + c->rho > budget)
         return refused(d, "this node's privacy budget is spent (--epsilon)");
     const sherd__charged was = ops->charged(ledger.ctx, c->about);
@@ -92,7 +92,7 @@ int sherd__policy_charge(const sherd__policy *p, double budget, sherd__ledger_re
         return refused(d, other_members);
     int err = ops->charge(ledger.ctx, c, &own);
     if (err == SHERD_EEXPOSURE)
-        return refused(d, "this node writes down no more new sets of members on this day");
+        return refused(d, "this node records no more new sets of members today");
     return err ? unwritten(d) : SHERD_OK;
 }
 

@@ -26,7 +26,7 @@ static int read_question(const sherd__secure *s, const sherd__fragment *left, si
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(left);
     const uint8_t *bytes = sherd__fragment_bytes(left);
-    if (!s->member) return sherd__fail(d, SHERD_EINVAL, NULL, "no roster before");
+    if (!s->member) return sherd__fail(d, SHERD_EINVAL, NULL, "the roster must come first");
     if (!sherd__secure_dense(left, SHERD_I64) || i->rows != 1 || i->cols < least ||
         i->cols > most || sherd__get_u64(bytes) != SHERD__SECURE_FORMAT)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "the question is malformed");
@@ -44,7 +44,7 @@ static int same_round(const sherd__secure *s, const sherd__fragment *left, sherd
 
 static int stopped(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "the round was given up");
+    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "the round was abandoned");
 }
 
 /* Draws the noise of the round, before its parameters are known, a part at a time. The time that
@@ -140,7 +140,7 @@ static int check_about(const sherd__secure *s, const sherd__fragment *left,
                  3);
     if (!memcmp(about, s->about, sizeof about)) return SHERD_OK;
     return sherd__fail(d, SHERD_EINVAL, NULL,
-                       "round %llu is about other parameters, scales or members than was said",
+                       "round %llu has other parameters, scales or members than were announced",
                        (unsigned long long)s->round);
 }
 
@@ -220,7 +220,7 @@ int sherd__secure_run_hide(sherd__secure *s, const sherd__task *t, const sherd__
     int err = read_question(s, left, most, most, &len, d);
     if (!err) err = same_round(s, left, d);
     if (!err && s->hidden)
-        err = sherd__fail(d, SHERD_EINVAL, NULL, "round %llu has had its gradient",
+        err = sherd__fail(d, SHERD_EINVAL, NULL, "round %llu already has its gradient",
                           (unsigned long long)s->round);
     if (!err) err = sherd__secure_check_result(t, SHERD_I64, 1, s->a.len, d);
     if (!err) err = sherd__secure_check_block(right, SHERD_F64, 1, s->count, "parameters", d);
@@ -365,7 +365,7 @@ int sherd__secure_run_check(sherd__secure *s, const sherd__task *t, const sherd_
     int err = read_question(s, left, SHERD__SECURE_CHECK, SHERD__SECURE_CHECK, &len, d);
     if (!err) err = same_round(s, left, d);
     if (!err && (s->checked || s->opened))
-        err = sherd__fail(d, SHERD_EINVAL, NULL, "round %llu has had its pieces",
+        err = sherd__fail(d, SHERD_EINVAL, NULL, "round %llu already has its pieces",
                           (unsigned long long)s->round);
     if (err) return err;
     if (!sherd__aggregate_survivors(s->member, &survivors))
@@ -397,7 +397,7 @@ int sherd__secure_run_open(sherd__secure *s, const sherd__task *t, const sherd__
     int err = read_question(s, left, SHERD__SECURE_OPEN, most, &len, d);
     if (!err) err = same_round(s, left, d);
     if (!err && s->opened)
-        err = sherd__fail(d, SHERD_EINVAL, NULL, "round %llu has had its answer",
+        err = sherd__fail(d, SHERD_EINVAL, NULL, "round %llu already has its answer",
                           (unsigned long long)s->round);
     if (!err && (len - SHERD__SECURE_OPEN) % SHERD__SECURE_CONFIRMED)
         err = sherd__fail(d, SHERD_EFORMAT, NULL, "the question is malformed");
@@ -407,7 +407,7 @@ int sherd__secure_run_open(sherd__secure *s, const sherd__task *t, const sherd__
         err = check_confirmed(s, sherd__fragment_bytes(left) + 8 * SHERD__SECURE_OPEN,
                               (len - SHERD__SECURE_OPEN) / SHERD__SECURE_CONFIRMED, d);
     if (!err && s->checked == (right != NULL))
-        err = sherd__fail(d, SHERD_EINVAL, NULL, "pieces come once: to be checked, or here");
+        err = sherd__fail(d, SHERD_EINVAL, NULL, "pieces are sent once: for a check, or here");
     if (err) return err;
     if (right && !s->whole) err = receive(s, right, NULL, d);
     if (!err && !s->whole)

@@ -138,7 +138,7 @@ int sherd__secure_admit(sherd__secure *s, const sherd__task *t, const sherd__blo
         return sherd__fail(d, SHERD_EINVAL, NULL, "operation %u takes %u blocks and no primes",
                            t->op, two ? 2u : 1u);
     if (t->op == SHERD__OP_JOIN && s->admitted)
-        return sherd__fail(d, SHERD_EBUSY, NULL, "what was asked before is not done");
+        return sherd__fail(d, SHERD_EBUSY, NULL, "the earlier request is not finished");
     if (t->op != SHERD__OP_JOIN && (t->job != s->job || s->forget))
         return sherd__fail(d, SHERD_EINVAL, NULL, "no JOIN in this job");
     int err = t->op == SHERD__OP_JOIN ? sherd__secure_admit_join(s, t, left, d) : SHERD_OK;

@@ -61,7 +61,7 @@ static void free_leader(void *ctx)
 }
 
 static const sherd__allreduce_ops cluster_ops = {
-    .name = "circle", .step = step, .state = state, .free = free_leader
+    .name = "allreduce", .step = step, .state = state, .free = free_leader
 };
 
 static int make_job(leader *l, const sherd__allreduce_options *opt, sherd_diag *d)
@@ -101,8 +101,7 @@ static int make_job(leader *l, const sherd__allreduce_options *opt, sherd_diag *
     }
     sherd__version_release(v);
     sherd__buf_fini(&text);
-    return err ? sherd__fail(d, err, NULL, "cannot prepare the training: %s", sherd_strerror(err))
-               : SHERD_OK;
+    return err ? sherd__fail_to(d, err, "prepare the training") : SHERD_OK;
 }
 
 /* Returns true if the group is connected. */
@@ -117,7 +116,7 @@ int sherd__allreduce_open(sherd__allreduce_lead *out, sherd_cluster *c,
     *out = (sherd__allreduce_lead){ 0 };
     if (sherd_cluster_size(c) > SHERD__ALLREDUCE_MOST)
         return sherd__fail(d, SHERD_EINVAL, "fewer nodes, or --aggregate plain",
-                           "%u nodes: at most %d add up among themselves", sherd_cluster_size(c),
+                           "%u nodes: an all-reduce group has at most %d", sherd_cluster_size(c),
                            SHERD__ALLREDUCE_MOST);
     leader *l = sherd__calloc(1, sizeof *l);
     if (!l) return sherd__fail_memory(d, "the training");

@@ -31,7 +31,7 @@ void sherd__allreduce_doubt(sherd__allreduce_job *j, uint32_t node, int code, co
 {
     member *m = &j->nodes[node];
     if (m->from == m->to) {
-        sherd__allreduce_leave_out(j, node, "refuses shards where it has none");
+        sherd__allreduce_leave_out(j, node, "refuses shards but has none");
         sherd__allreduce_break_without(j, text);
         return;
     }
@@ -71,7 +71,7 @@ bool sherd__allreduce_settled(sherd__allreduce_job *j)
     uint32_t node = j->doubted - 1;
     char text[sizeof j->why + 100];
     snprintf(text, sizeof text,
-             "finds a step that does not fit where others find that it does (%s)", j->why);
+             "reports that a step does not fit, and others report that it does (%s)", j->why);
     sherd__allreduce_leave_out(j, node, text);
     sherd__allreduce_break_without(j, text);
     return false;

@@ -39,7 +39,7 @@ void sherd__allreduce_begin_stock(sherd__allreduce_job *j)
     sherd__version_release(j->stock);
     j->stock = sherd__version_new(sherd__allreduce_state_len(j->o.train.optimiser), 0);
     if (!j->stock)
-        sherd__work_stop(&j->w, SHERD_ENOMEM, NULL, "no memory for the state of a node that came");
+        sherd__work_stop(&j->w, SHERD_ENOMEM, NULL, "no memory for the state of a node that joins");
     else begin(j, j->stock->values, j->stock->count);
 }
 
@@ -73,8 +73,8 @@ static void differ(sherd__allreduce_job *j)
     snprintf(text, sizeof text, "%s and %s hold different weights",
              sherd__work_name(&j->w, j->node_of[0]), sherd__work_name(&j->w, j->node_of[i]));
     sherd__work_stop(&j->w, SHERD_EWRONG,
-                     "one of them computes wrongly: train without them in "
-                     "turn, from the last checkpoint",
+                     "one of them computes wrongly: resume from the last checkpoint without one of "
+                     "them, then without the other",
                      text);
 }
 
@@ -96,12 +96,12 @@ void sherd__allreduce_end_fetch(sherd__allreduce_job *j)
         bool holds = memcmp(j->nodes[node].hash, right, sizeof right) == 0;
         if (holds && (node != giver || memcmp(got, right, sizeof right) == 0)) continue;
         sherd__allreduce_leave_out(j, node,
-                                   holds ? "gave other weights than it holds"
-                                         : "holds other weights than most");
+                                   holds ? "sent other weights than it reported"
+                                         : "has other weights than most members");
         wrong = true;
     }
     if (wrong) {
-        sherd__allreduce_break_without(j, "members whose weights are not those of the others");
+        sherd__allreduce_break_without(j, "the members have different weights");
     } else if (!j->stock) {
         sherd__allreduce_answer(j, SHERD_OK, "");
     } else {

@@ -11,16 +11,16 @@
 #include "scheduler/cluster/request_slot.h"
 #include "scheduler/cluster/work_state.h"
 
-#define CIRCLE_ANSWER_MS 30000.0 /* for a member with a live session to report its progress */
+#define MEMBER_ANSWER_MS 30000.0 /* for a member with a live session to report its progress */
 #define FAILED_MOST 3u /* aborted rounds in a row after which the training ends with an error */
 
 typedef enum phase { HEARING, MEETING, CONNECTING, IDLE, STEPPING, FETCHING } phase;
 
 /* A pack of examples that a member must not keep. */
-typedef struct circle_pack {
+typedef struct spent_pack {
     uint32_t pack, *rows;
     size_t len;
-} circle_pack;
+} spent_pack;
 
 typedef struct member {
     sherd__work_node w; /* first */
@@ -34,10 +34,10 @@ typedef struct member {
     bool has_text;
     uint32_t state; /* number of the block with its state, until the node has read it; 0: none */
     uint32_t next_block;
-    uint8_t *has;       /* a bit for each example that was sent */
-    uint64_t kept;      /* bytes of the examples that it keeps */
-    uint32_t packs;     /* packs sent in this session */
-    circle_pack *spent; /* packs to be dropped after the round */
+    uint8_t *has;      /* a bit for each example that was sent */
+    uint64_t kept;     /* bytes of the examples that it keeps */
+    uint32_t packs;    /* packs sent in this session */
+    spent_pack *spent; /* packs to be dropped after the round */
     uint32_t spent_len;
     uint32_t from, to;   /* its shards: range of indices in the job's list */
     bool graded, summed; /* in this round */
@@ -98,8 +98,8 @@ struct sherd__allreduce_job {
     char why[SHERD__TEXT_MAX + 420];
     uint32_t *shards; /* shards that count in this round, ascending */
     uint32_t shards_len;
-    sherd__request_slot mail;     /* requests: sherd__allreduce_ask */
-    sherd__allreduce_stats stats; /* guarded by mail's lock */
+    sherd__request_slot requests; /* requests: sherd__allreduce_ask */
+    sherd__allreduce_stats stats; /* guarded by requests's lock */
 };
 
 /* send.c: sends the blocks and the task of one question to one member. SHERD_EINVAL: its session

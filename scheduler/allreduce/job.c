@@ -15,9 +15,9 @@
 #include "core/diag.h"
 #include "scheduler/allreduce/internal.h"
 
-#define PATIENCE_MS 60000.0 /* at least, from the last gradient computed to the sum */
-#define PATIENCE_FIRST_MS 600000.0
-#define PATIENCE_TIMES 30.0
+#define WAIT_MS 60000.0 /* at least, from the last gradient computed to the sum */
+#define WAIT_FIRST_MS 600000.0
+#define WAIT_TIMES 30.0
 
 /* A member that only waits for the sums of others is not slow. */
 static bool busy(const sherd__work_node *n)
@@ -32,7 +32,7 @@ void sherd__allreduce_sent(sherd__allreduce_job *j, uint32_t node, int err)
 {
     j->w.owner.touch(j->w.owner.ctx, node);
     if (err == SHERD_ENOMEM)
-        sherd__work_stop(&j->w, err, NULL, "no memory for what nodes are sent");
+        sherd__work_stop(&j->w, err, NULL, "no memory for data that is sent to nodes");
 }
 
 void sherd__allreduce_call_off(sherd__allreduce_job *j)
@@ -68,7 +68,7 @@ void sherd__allreduce_release(sherd__allreduce_job *j, uint32_t node)
 
 void sherd__allreduce_leave_out(sherd__allreduce_job *j, uint32_t node, const char *why)
 {
-    sherd__work_say(&j->w, "%s %s: it takes no part in the training any more",
+    sherd__work_say(&j->w, "%s %s: it no longer takes part in the training",
                     sherd__work_name(&j->w, node), why);
     j->nodes[node].out = true;
     sherd__allreduce_release(j, node);
@@ -87,7 +87,7 @@ void sherd__allreduce_answer(sherd__allreduce_job *j, int err, const char *why)
     }
     j->phase = IDLE;
     j->ask = NULL;
-    sherd__request_slot_answer(&j->mail);
+    sherd__request_slot_answer(&j->requests);
     j->w.changed(j->w.changed_ctx);
 }
 
@@ -165,7 +165,8 @@ static void on_result(sherd__allreduce_job *j, uint32_t node, sherd__event *e)
     case SHERD__OP_STEP:
         sherd__work_took(&j->w, node, j->now_ms);
         if (!sherd__allreduce_take_costs(j, m, bytes))
-            j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, "told a cost that is no number");
+            j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG,
+                             "reported a cost that is not a number");
         else if (sherd__allreduce_settled(j)) sherd__allreduce_watch_round(j);
         break;
     case SHERD__OP_REDUCE: sherd__allreduce_take_figures(j, m, bytes); break;
@@ -189,7 +190,7 @@ static void node_up(void *ctx, uint32_t node, sherd__session *s, uint64_t sessio
     m->w.heard = m->known = true;
     if (m->out) return;
     if (!(sherd__session_peer(s)->features & SHERD__FEATURE_ALLREDUCE)) {
-        sherd__work_say(&j->w, "%s cannot add up with other nodes: it is an older one",
+        sherd__work_say(&j->w, "%s does not support all-reduce: its version is older",
                         sherd__work_name(&j->w, node));
         m->out = true;
     } else if (j->phase != HEARING) { /* its data was lost with its session */
@@ -218,10 +219,9 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
     m->out |= m->w.silent;
     if (!was) return;
     sherd__work_say(&j->w, "%s is lost: %s%s", sherd__work_name(&j->w, node), why,
-                    j->phase != STEPPING ? ""
-                    : j->o.train.allow_drop
-                        ? "; the step is made anew, and its shards do not count in it"
-                        : "; the step is made anew by those who are left");
+                    j->phase != STEPPING    ? ""
+                    : j->o.train.allow_drop ? "; the step is repeated without its shards"
+                                            : "; the nodes that are left repeat the step");
     if (!stood) return;
     lose_shards(j, m);
     sherd__allreduce_break_without(j, why);
@@ -230,7 +230,7 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
 static void node_banned(void *ctx, uint32_t node, const char *why)
 {
     sherd__allreduce_job *j = ctx;
-    sherd__work_say(&j->w, "%s is not let back in: %s", sherd__work_name(&j->w, node), why);
+    sherd__work_say(&j->w, "%s may not take part again: %s", sherd__work_name(&j->w, node), why);
 }
 
 static void node_barred(void *ctx, uint32_t node)
@@ -255,27 +255,27 @@ static void event(void *ctx, uint32_t node, sherd__event *e, uint64_t now_ms)
 static void tick(void *ctx, uint64_t now_ms)
 {
     sherd__allreduce_job *j = ctx;
-    double patience = PATIENCE_TIMES * j->usual_ms;
+    double wait_ms = WAIT_TIMES * j->usual_ms;
     j->now_ms = now_ms;
-    if (patience < PATIENCE_MS) patience = PATIENCE_MS;
-    if (j->usual_ms <= 0) patience = PATIENCE_FIRST_MS;
+    if (wait_ms < WAIT_MS) wait_ms = WAIT_MS;
+    if (j->usual_ms <= 0) wait_ms = WAIT_FIRST_MS;
     sherd__work_tick(ctx, now_ms);
     if (!j->w.done) sherd__allreduce_watch_still(j);
     if (!j->w.done) sherd__allreduce_watch(j);
     if (j->w.done || j->phase != STEPPING || !j->graded_ms ||
-        (double)(now_ms - j->graded_ms) <= patience ||
+        (double)(now_ms - j->graded_ms) <= wait_ms ||
         (j->failed > 0 && sherd__allreduce_overdue(j)))
         return;
-    sherd__work_say(&j->w, "a sum among the nodes does not come; the round is made anew");
-    sherd__allreduce_break(j, "it did not come");
+    sherd__work_say(&j->w, "a sum among the nodes is not finished in time; the round is repeated");
+    sherd__allreduce_break(j, "it was not finished in time");
 }
 
 static void pump(void *ctx, uint64_t now_ms)
 {
     sherd__allreduce_job *j = ctx;
     j->now_ms = now_ms;
-    if (!j->ask) j->ask = sherd__request_slot_take(&j->mail);
-    if (sherd__request_slot_finishing(&j->mail)) sherd__work_stop(&j->w, SHERD_OK, NULL, "");
+    if (!j->ask) j->ask = sherd__request_slot_take(&j->requests);
+    if (sherd__request_slot_finishing(&j->requests)) sherd__work_stop(&j->w, SHERD_OK, NULL, "");
     move(j);
 }
 
@@ -286,7 +286,7 @@ static void progress(const void *ctx, uint64_t *so_far, uint64_t *all)
     *all = j->round;
 }
 
-static const sherd__work_ops circle_ops = {
+static const sherd__work_ops leader_ops = {
     .lasting = true,
     .node_up = node_up,
     .node_down = node_down,
@@ -307,14 +307,14 @@ static const sherd__work_ops circle_ops = {
 
 sherd__work sherd__allreduce_job_work(sherd__allreduce_job *j)
 {
-    return (sherd__work){ &circle_ops, j };
+    return (sherd__work){ &leader_ops, j };
 }
 
 /* ---- other threads --------------------------------------------------------------------------- */
 
 bool sherd__allreduce_job_ready(sherd__allreduce_job *j)
 {
-    return sherd__request_slot_ready(&j->mail);
+    return sherd__request_slot_ready(&j->requests);
 }
 
 void sherd__allreduce_job_ask(sherd__allreduce_job *j, sherd__allreduce_ask *a)
@@ -322,32 +322,32 @@ void sherd__allreduce_job_ask(sherd__allreduce_job *j, sherd__allreduce_ask *a)
     if (a->step) memset(a->step->dropped, 0, a->step->shards * sizeof *a->step->dropped);
     a->err = SHERD_OK;
     a->why = (sherd_diag){ 0 };
-    sherd__request_slot_ask(&j->mail, a);
+    sherd__request_slot_ask(&j->requests, a);
 }
 
 bool sherd__allreduce_job_answered(sherd__allreduce_job *j)
 {
-    return sherd__request_slot_answered(&j->mail);
+    return sherd__request_slot_answered(&j->requests);
 }
 
 sherd__allreduce_link_bytes sherd__allreduce_job_links(sherd__allreduce_job *j, uint32_t node)
 {
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     sherd__allreduce_link_bytes b = j->nodes[node].links_now;
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
     return b;
 }
 
 void sherd__allreduce_job_count(sherd__allreduce_job *j, sherd__allreduce_stats *out)
 {
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     *out = j->stats;
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
 }
 
 void sherd__allreduce_job_finish(sherd__allreduce_job *j)
 {
-    sherd__request_slot_finish(&j->mail);
+    sherd__request_slot_finish(&j->requests);
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
@@ -368,8 +368,8 @@ int sherd__allreduce_job_new(sherd__allreduce_job **out, const sherd__allreduce_
                                 .changed_ctx = opt->changed_ctx,
                                 .busy = busy,
                                 .wanted = "gradients of ",
-                                .silent = "computes no gradient" };
-    sherd__request_slot_init(&j->mail);
+                                .silent = "does not compute gradients" };
+    sherd__request_slot_init(&j->requests);
     j->text = sherd__alloc(opt->text_len);
     j->shards = sherd__calloc(shards, sizeof *j->shards);
     j->w.nodes = j->nodes = sherd__calloc(opt->nodes, sizeof *j->nodes);
@@ -402,6 +402,6 @@ void sherd__allreduce_job_free(sherd__allreduce_job *j)
     sherd__free(j->nodes);
     sherd__free(j->shards);
     sherd__free(j->text);
-    sherd__request_slot_fini(&j->mail);
+    sherd__request_slot_fini(&j->requests);
     sherd__free(j);
 }

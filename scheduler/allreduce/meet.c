@@ -52,10 +52,10 @@ static void take_numbers(sherd__allreduce_job *j)
     }
     sherd__allreduce_shuffle(j->order, j->node_of, j->members);
     for (uint32_t i = 0; i < j->members; i++) j->nodes[j->node_of[i]].self = i;
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     j->stats.members = j->members;
     for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].links_before = j->nodes[i].links_now;
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
 }
 
 /* If a node has refused, that is the cause. If the group was never connected, the error is the text
@@ -64,7 +64,7 @@ static void nobody_left(sherd__allreduce_job *j)
 {
     char text[sizeof j->why + 100];
     snprintf(text, sizeof text, "no node is left to compute gradients%s%s",
-             j->refused ? "; the last that refused: " : "", j->refused ? j->why : "");
+             j->refused ? "; the last refusal: " : "", j->refused ? j->why : "");
     if (j->refused && !j->stood) sherd__work_stop(&j->w, j->refused, NULL, j->why);
     else sherd__work_stop(&j->w, SHERD_EFEWNODES, "start nodes again and resume", text);
 }
@@ -91,7 +91,7 @@ void sherd__allreduce_begin_meet(sherd__allreduce_job *j)
     j->id = next_name(j);
     sherd__buf_init(&roster, 512 * SHERD__ALLREDUCE_MOST, 0);
     int err = write_roster(j, &roster);
-    if (err) sherd__work_stop(&j->w, err, NULL, "cannot write down who is in the circle");
+    if (err) sherd__work_stop(&j->w, err, NULL, "cannot encode the roster of the all-reduce group");
     for (uint32_t i = 0; i < j->members && !j->w.done; i++) {
         uint32_t node = j->node_of[i];
         sherd__allreduce_sent(j, node,
@@ -119,7 +119,7 @@ static void stand(sherd__allreduce_job *j)
     }
     sherd__version_release(j->o.state);
     j->o.state = NULL;
-    sherd__request_slot_stands(&j->mail);
+    sherd__request_slot_stands(&j->requests);
     j->w.changed(j->w.changed_ctx);
 }
 
@@ -134,7 +134,7 @@ static bool worse(const member *a, const member *b)
 /* Leaves out members that have links in dispute with two others; otherwise one end of a link. */
 static void leave_ends(sherd__allreduce_job *j, uint32_t from, uint32_t to)
 {
-    static const char why[] = "has links that do not come up";
+    static const char why[] = "has links that cannot be opened";
     bool any = false;
     for (uint32_t i = 0; i < j->members; i++) {
         if (!sherd__allreduce_at_fault(j, j->node_of[i])) continue;
@@ -198,15 +198,15 @@ void sherd__allreduce_judge_links(sherd__allreduce_job *j)
     snprintf(text, sizeof text, "%s cannot reach %s: %s", sherd__work_name(&j->w, j->node_of[from]),
              name, sherd_strerror((int)j->nodes[j->node_of[from]].links[to]));
     if (!j->stood && is_busy(j->nodes[j->node_of[from]].links[to])) {
-        snprintf(why, sizeof why, "has a link that does not come up (%s)", text);
+        snprintf(why, sizeof why, "has a link that cannot be opened (%s)", text);
         sherd__allreduce_put_off(j, j->node_of[most_links(j, to)], why);
         sherd__allreduce_begin_meet(j);
         return;
     }
     if (!j->stood) {
         sherd__work_stop(&j->w, SHERD_ECONNECT,
-                         "nodes connect to each other at the addresses of "
-                         "the node file: these must be right from everywhere",
+                         "nodes connect to each other at the addresses of the node file, so these "
+                         "must be valid on every node",
                          text);
         return;
     }

@@ -24,7 +24,7 @@ void sherd__allreduce_put_off(sherd__allreduce_job *j, uint32_t node, const char
     m->put_off++;
     m->again_ms = j->now_ms + ms;
     m->breaks = 0;
-    sherd__work_say(&j->w, "%s %s: the training goes on without it, and asks again in %u s",
+    sherd__work_say(&j->w, "%s %s: the training continues without it, and asks it again in %u s",
                     sherd__work_name(&j->w, node), why, (unsigned)(ms / 1000));
     sherd__allreduce_release(j, node);
 }
@@ -35,7 +35,7 @@ static bool leave_new(sherd__allreduce_job *j)
     bool any = false;
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         if (!j->nodes[i].in || j->nodes[i].stood) continue;
-        sherd__allreduce_leave_out(j, i, "is not believed by all");
+        sherd__allreduce_leave_out(j, i, "is not accepted by all members");
         any = true;
     }
     return any;
@@ -63,7 +63,8 @@ void sherd__allreduce_take_refusal(sherd__allreduce_job *j, uint32_t node, const
         m->breaking = true;
         sherd__allreduce_sent(j, node, sherd__allreduce_send_where(j, node));
     } else if (op == SHERD__OP_MEET && r->task && r->code == SHERD_EAUTH && !j->stood) {
-        sherd__work_stop(&j->w, r->code, "the node's --peers says whom it believes", text);
+        sherd__work_stop(&j->w, r->code, "--peers of the node lists the keys that it accepts",
+                         text);
     } else if (op == SHERD__OP_MEET && r->task && r->code == SHERD_EAUTH && m->stood &&
                leave_new(j)) {
         sherd__work_say(&j->w, "%s", text);
@@ -93,11 +94,11 @@ static void on_broken_link(sherd__allreduce_job *j, uint32_t a, uint32_t b, cons
 {
     j->nodes[a].breaks |= UINT64_C(1) << b;
     j->nodes[b].breaks |= UINT64_C(1) << a;
-    sherd__work_say(&j->w, "%s; the round is made anew", text);
+    sherd__work_say(&j->w, "%s; the round is repeated", text);
     bool gone = breaks_all(j, a);
     gone |= breaks_all(j, b);
     if (!gone && j->members > 2 && j->failed + 1 >= FAILED_MOST) { /* always the same two */
-        sherd__allreduce_put_off(j, a, "has a link that breaks again and again");
+        sherd__allreduce_put_off(j, a, "has a link that breaks repeatedly");
         gone = true;
     }
     if (gone) {

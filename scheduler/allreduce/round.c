@@ -108,11 +108,11 @@ void sherd__allreduce_end_step(sherd__allreduce_job *j)
         const member *m = &j->nodes[j->node_of[i]];
         if (!memcmp(m->figures, first->figures, (tiers + 2) * sizeof *m->figures)) continue;
         char text[1000];
-        snprintf(text, sizeof text, "%s and %s came to different sums",
+        snprintf(text, sizeof text, "%s and %s have different sums",
                  sherd__work_name(&j->w, j->node_of[0]), sherd__work_name(&j->w, j->node_of[i]));
         sherd__work_stop(&j->w, SHERD_EWRONG,
-                         "one of them computes wrongly: train without them "
-                         "in turn, from the last checkpoint",
+                         "one of them computes wrongly: resume from the last checkpoint without "
+                         "one of them, then without the other",
                          text);
         return;
     }
@@ -125,10 +125,10 @@ void sherd__allreduce_end_step(sherd__allreduce_job *j)
     j->failed = 0;
     for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].breaks = 0;
     j->usual_ms = j->usual_ms > 0 ? 0.9 * j->usual_ms + 0.1 * took : took + 1;
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     j->stats.rounds++;
     count_links(j);
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
     sherd__allreduce_answer(j, SHERD_OK, "");
 }
 
@@ -138,14 +138,13 @@ void sherd__allreduce_break(sherd__allreduce_job *j, const char *why)
     sherd__allreduce_call_off(j);
     j->phase = IDLE;
     j->broken = j->anew = true;
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     j->stats.repeated += stepping;
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
     if (++j->failed < FAILED_MOST) return;
     char text[1000];
-    snprintf(text, sizeof text, "a sum among the nodes was broken off %u times: %s", j->failed,
-             why);
-    sherd__work_stop(&j->w, SHERD_ENET, "are links between the nodes cut by something on the way?",
+    snprintf(text, sizeof text, "a sum among the nodes failed %u times: %s", j->failed, why);
+    sherd__work_stop(&j->w, SHERD_ENET, "does something between the nodes cut their connections?",
                      text);
 }
 

@@ -88,14 +88,14 @@ int sherd__allreduce_send_rows(sherd__allreduce_job *j, uint32_t node, const uin
         return err;
     }
     uint32_t pack = m->packs++;
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     j->stats.examples_out += bytes;
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
     if (bytes <= memory && m->kept <= memory - bytes) {
         m->kept += bytes;
         sherd__free(lacks);
     } else {
-        m->spent[m->spent_len++] = (circle_pack){ pack, lacks, found };
+        m->spent[m->spent_len++] = (spent_pack){ pack, lacks, found };
     }
     return SHERD_OK;
 }
@@ -104,7 +104,7 @@ void sherd__allreduce_send_drops(sherd__allreduce_job *j, uint32_t node)
 {
     member *m = &j->nodes[node];
     for (uint32_t i = 0; i < m->spent_len; i++) {
-        circle_pack *p = &m->spent[i];
+        spent_pack *p = &m->spent[i];
         for (size_t k = 0; k < p->len; k++) note(m, p->rows[k], false);
         sherd__free(p->rows);
         for (uint32_t b = 0; b < 3 && m->w.session; b++)

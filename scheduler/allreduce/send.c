@@ -149,8 +149,8 @@ int sherd__allreduce_send_step(sherd__allreduce_job *j, uint32_t node, double by
     size_t len = head + sherd__plan_size(plan.tiers, plan.shards);
     if (m->next_block >= sherd__allreduce_pack(0) - 4 ||
         m->packs > SHERD__ALLREDUCE_PACKS_MOST - plan.shards) { /* others would wait for its part */
-        sherd__work_stop(&j->w, SHERD_EUNSUPPORTED, "--resume goes on from the last checkpoint",
-                         "a session has come to the end of the numbers of its blocks");
+        sherd__work_stop(&j->w, SHERD_EUNSUPPORTED, "--resume continues from the last checkpoint",
+                         "a session has used all numbers of blocks");
         return SHERD_EINVAL;
     }
     uint8_t *bytes = sherd__alloc(len);

@@ -59,11 +59,11 @@ static void watch(sherd__allreduce_job *j, uint32_t node)
     if (moved) m->looks = 0;
     if (m->asked_ms) {
         if (m->asked_ms > since) quiet = (double)(j->now_ms - m->asked_ms);
-        if (quiet >= CIRCLE_ANSWER_MS)
-            j->w.owner.expel(j->w.owner.ctx, node, SHERD_ESILENT, "does not say where it is");
+        if (quiet >= MEMBER_ANSWER_MS)
+            j->w.owner.expel(j->w.owner.ctx, node, SHERD_ESILENT, "does not report its progress");
     } else if (m->looks > 1) {
-        sherd__allreduce_leave_out(j, node, "does nothing of what it was asked");
-        sherd__allreduce_break_without(j, "a member that does nothing");
+        sherd__allreduce_leave_out(j, node, "does not work on its tasks");
+        sherd__allreduce_break_without(j, "a member that does not work");
     } else if (quiet >= quiet_ms(j)) {
         sherd__allreduce_sent(j, node, sherd__allreduce_send_where(j, node));
     }
@@ -73,7 +73,7 @@ static void watch(sherd__allreduce_job *j, uint32_t node)
 static void watch_links(sherd__allreduce_job *j, uint32_t node)
 {
     if ((double)(j->now_ms - j->begun_ms) < CONNECT_MS) return;
-    j->w.owner.expel(j->w.owner.ctx, node, SHERD_ESILENT, "does not say whom it reaches");
+    j->w.owner.expel(j->w.owner.ctx, node, SHERD_ESILENT, "does not report its links");
 }
 
 void sherd__allreduce_watch_still(sherd__allreduce_job *j)

@@ -105,10 +105,10 @@ static bool convict_all(sherd__allreduce_job *j, uint32_t sender, const uint32_t
                         const char *text)
 {
     bool any = sherd__allreduce_at_fault(j, sender);
-    if (any) sherd__allreduce_leave_out(j, sender, "gives no parts to others");
+    if (any) sherd__allreduce_leave_out(j, sender, "sends no parts to others");
     for (uint32_t i = 0; i < n; i++) {
         if (!sherd__allreduce_at_fault(j, waits[i])) continue;
-        sherd__allreduce_leave_out(j, waits[i], "takes no parts from others");
+        sherd__allreduce_leave_out(j, waits[i], "receives no parts from others");
         any = true;
     }
     if (any) sherd__allreduce_break_without(j, text);
@@ -122,16 +122,16 @@ static void suspect(sherd__allreduce_job *j, uint32_t sender, const uint32_t *wa
     uint64_t before = j->nodes[sender].disputes;
     snprintf(name, sizeof name, "%s", sherd__work_name(&j->w, sender));
     snprintf(text, sizeof text,
-             "a sum stands still: %s waits for a part from %s, which says that "
-             "it has handed it on",
+             "a sum makes no progress: %s waits for a part from %s, which reports that it has sent "
+             "it",
              sherd__work_name(&j->w, waits[0]), name);
     sherd__work_say(&j->w, "%s", text);
     for (uint32_t i = 0; i < n; i++) sherd__allreduce_dispute(j, waits[i], sender);
     if (convict_all(j, sender, waits, n, text)) return;
     if (j->members == 2) {
-        convict(j, sender, "gives no parts to others");
+        convict(j, sender, "sends no parts to others");
     } else if (before == j->nodes[sender].disputes) { /* known, and it reaches all others */
-        convict(j, waits[0], "takes no parts from others");
+        convict(j, waits[0], "receives no parts from others");
     } else {
         sherd__allreduce_part(j, waits[0], sender);
         sherd__allreduce_break_without(j, text); /* progress: the number of pairs is limited */
@@ -165,7 +165,7 @@ static bool judge(sherd__allreduce_job *j)
         bool part = m->summed || m->where.phase == SHERD__ALLREDUCE_SUMMED ||
                     m->where.phase == SHERD__ALLREDUCE_EXCHANGING;
         if (!part) {
-            convict(j, j->node_of[i], "takes no part in the sum");
+            convict(j, j->node_of[i], "does not take part in the sum");
             return true;
         }
         uint32_t from = waits_for(j, i);
@@ -194,7 +194,7 @@ bool sherd__allreduce_overdue(sherd__allreduce_job *j)
         if (m->where.phase == SHERD__ALLREDUCE_SUMMED) keeps = j->node_of[i];
     }
     if (!any || keeps == UINT32_MAX) return judge(j);
-    convict(j, keeps, "does not tell the sum that it has");
+    convict(j, keeps, "does not report its sum");
     return true;
 }
 
@@ -211,9 +211,9 @@ void sherd__allreduce_watch(sherd__allreduce_job *j)
         if (m->summed && !m->asked) continue; /* a member that has summed must still answer WHERE */
         all &= m->told;
         moved |= m->moved;
-        if (m->told || (double)(j->now_ms - j->asked_ms) < CIRCLE_ANSWER_MS) continue;
+        if (m->told || (double)(j->now_ms - j->asked_ms) < MEMBER_ANSWER_MS) continue;
         j->w.owner.expel(j->w.owner.ctx, j->node_of[i], SHERD_ESILENT,
-                         "does not say how far a sum has come");
+                         "does not report the progress of a sum");
         return;
     }
     if (!all) return;

@@ -17,7 +17,7 @@ static int why_over(sherd__work w, sherd_diag *d)
     int err = SHERD_EINTERNAL;
     (void)w.ops->done(w.ctx, &err, &why);
     return sherd__fail(d, err ? err : SHERD_EINTERNAL, why.hint[0] ? why.hint : NULL, "%s",
-                       why.message[0] ? why.message : "the training is over");
+                       why.message[0] ? why.message : "the training has ended");
 }
 
 void sherd__caller_wake(sherd_cluster *c)

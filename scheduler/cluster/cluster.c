@@ -61,7 +61,7 @@ static sherd_log_level next_log(sherd_cluster *c, char text[CLUSTER_LOG_LINE])
         c->log_from = (c->log_from + 1) % CLUSTER_LOG_LINES;
         c->log_len--;
     } else {
-        snprintf(text, CLUSTER_LOG_LINE, "and %u more such lines, which came too fast",
+        snprintf(text, CLUSTER_LOG_LINE, "and %u more such lines, which were too frequent",
                  c->log_lost);
         c->log_lost = 0;
         c->log_lost_level = SHERD_LOG_DEBUG;
@@ -304,8 +304,8 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
                            .threads = threads,
                            .remote = !c->simulated,
                            .residue_gflops = isfinite(residues) ? residues : 0,
-                           .domain_fault = c->domain_fault[0] ? c->domain_fault : NULL,
-                           .domain_hint = c->domain_hint };
+                           .domain_fault = c->domain_fault.text[0] ? c->domain_fault.text : NULL,
+                           .domain_hint = c->domain_fault.hint };
 }
 
 void sherd__cluster_tell_small(sherd_cluster *c, uint32_t node)
@@ -319,8 +319,8 @@ void sherd__cluster_tell_small(sherd_cluster *c, uint32_t node)
     pthread_mutex_unlock(&c->lock);
     if (tell)
         sherd__cluster_say(c, SHERD_LOG_WARN,
-                           "%s says that it has room for %s, which is too little for this work: it "
-                           "counts as lost",
+                           "%s reports memory for %s, which is too little for this work: it counts "
+                           "as lost",
                            n->label, sherd__bytes_text((double)memory, has));
 }
 

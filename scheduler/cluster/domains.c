@@ -96,12 +96,13 @@ static void find_split(const host *h, const uint32_t *first, uint32_t count, uin
     }
 }
 
-int sherd__domains_number(sherd__peer *const *peers, uint32_t count, sherd__addresses addresses,
-                          void *ctx, uint32_t *domain_of, uint32_t *domains, uint32_t split[2])
+int sherd__domains_number(sherd__domains *out, sherd__peer *const *peers, uint32_t count,
+                          sherd__addresses addresses, void *ctx)
 {
+    uint32_t *domain_of = out->of;
     host *h = sherd__calloc(count, sizeof *h);
     uint32_t *first = sherd__calloc(count, sizeof *first);
-    *domains = 0;
+    out->len = 0;
     if (!h || !first) {
         sherd__free(h);
         sherd__free(first);
@@ -113,7 +114,7 @@ int sherd__domains_number(sherd__peer *const *peers, uint32_t count, sherd__addr
     }
     join_hosts(h, count, first);
     join_domains(peers, h, count, first);
-    find_split(h, first, count, split);
+    find_split(h, first, count, out->split);
     for (uint32_t i = 0; i < count; i++) {
         const sherd__peer *of = peers[first[i]];
         if (!h[i].named)
@@ -122,7 +123,7 @@ int sherd__domains_number(sherd__peer *const *peers, uint32_t count, sherd__addr
         domain_of[i] = UINT32_MAX;
         for (uint32_t j = 0; j < i && domain_of[i] == UINT32_MAX; j++)
             if (first[j] == first[i]) domain_of[i] = domain_of[j];
-        if (domain_of[i] == UINT32_MAX) domain_of[i] = (*domains)++;
+        if (domain_of[i] == UINT32_MAX) domain_of[i] = out->len++;
     }
     sherd__free(h);
     sherd__free(first);
@@ -141,26 +142,26 @@ size_t sherd__addresses_written(void *ctx, const char *name, struct in6_addr *ou
     return 1;
 }
 
-bool sherd__domains_fault(sherd__peer *const *peers, uint32_t count, uint32_t unnamed,
-                          const uint32_t split[2], bool same_host, char *fault, size_t size,
-                          const char **hint)
+bool sherd__domains_fault(const sherd__domains *domains, sherd__peer *const *peers, uint32_t count,
+                          uint32_t unnamed, bool same_host, sherd__domain_fault *out)
 {
+    const uint32_t *split = domains->split;
     if (unnamed < count) {
-        snprintf(fault, size,
+        snprintf(out->text, sizeof out->text,
                  "%s:%u has no domain= in the node file: a private scheme must know which nodes "
                  "are one adversary",
                  peers[unnamed]->host, peers[unnamed]->port);
-        *hint = "give every node's line the name of who runs it, as domain=NAME";
+        out->hint = "add the name of its operator to every node's line, as domain=NAME";
         return true;
     }
     if (split[0] == split[1] || same_host) return false;
-    snprintf(fault, size,
+    snprintf(out->text, sizeof out->text,
              "node file, lines %" PRIu32 " and %" PRIu32 ": %s:%u (domain %s) and %s:%u (domain "
-             "%s) are one host: who runs it sees both",
+             "%s) are one host, whose operator sees both",
              peers[split[0]]->line, peers[split[1]]->line, peers[split[0]]->host,
              peers[split[0]]->port, peers[split[0]]->domain, peers[split[1]]->host,
              peers[split[1]]->port, peers[split[1]]->domain);
-    *hint = "give them one domain, or say --same-host-domains if they are apart all the same "
-            "(tunnels, a simulation)";
+    out->hint = "give them one domain, or use --same-host-domains if they are separate (tunnels, a "
+                "simulation)";
     return true;
 }

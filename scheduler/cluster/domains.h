@@ -19,25 +19,31 @@
  *  none. */
 typedef size_t (*sherd__addresses)(void *ctx, const char *host, struct in6_addr *out, size_t room);
 
+/** Domains of peers, numbered from 0. split: the first two nodes of one host with different domains
+ *  in the file; both are 0 if there are none. */
+typedef struct sherd__domains {
+    uint32_t *of; /* by peer; of the caller */
+    uint32_t len;
+    uint32_t split[2];
+} sherd__domains;
 /**
- * Numbers the domains from 0 in the order of their first nodes: domain_of[i] for peers[i]. A peer
- * without domain= is given the domain of other nodes on its host; if there is none, the host's name
- * is its domain text. split[0] and split[1] are the first two nodes of one host with different
- * domains in the file; both are 0 if there are none. SHERD_ENOMEM.
+ * Numbers the domains in the order of their first nodes. A peer without domain= is given the domain
+ * of other nodes on its host; if there is none, the host's name is its domain text. SHERD_ENOMEM.
  */
-int sherd__domains_number(sherd__peer *const *peers, uint32_t count, sherd__addresses addresses,
-                          void *ctx, uint32_t *domain_of, uint32_t *domains,
-                          uint32_t split[2]) SHERD_MUST;
+int sherd__domains_number(sherd__domains *out, sherd__peer *const *peers, uint32_t count,
+                          sherd__addresses addresses, void *ctx) SHERD_MUST;
 /** Parses a numeric address. A name has no address, and no resolver is asked. ctx: NULL. */
 size_t sherd__addresses_written(void *ctx, const char *host, struct in6_addr *out, size_t room);
+typedef struct sherd__domain_fault {
+    char text[900];
+    const char *hint;
+} sherd__domain_fault;
 /** Private schemes count adversaries, so they cannot rely on a domain that was only guessed, or on
- *  two domains on one host. Returns true in these cases, with the reason in `fault` and what to do
- *  in *hint. unnamed: the first of the peers that had no domain= before they were numbered, or
- *  count. split: as set by sherd__domains_number. same_host: the user knows that domains share a
- *  host. */
-bool sherd__domains_fault(sherd__peer *const *peers, uint32_t count, uint32_t unnamed,
-                          const uint32_t split[2], bool same_host, char *fault, size_t size,
-                          const char **hint);
+ *  two domains on one host. Returns true in these cases, with the reason and what to do. unnamed:
+ *  the first of the peers that had no domain= before they were numbered, or count. same_host: the
+ *  user knows that domains share a host. */
+bool sherd__domains_fault(const sherd__domains *domains, sherd__peer *const *peers, uint32_t count,
+                          uint32_t unnamed, bool same_host, sherd__domain_fault *out);
 
 /* Looks up the hosts of a node file with the system's resolver. All names are looked up at the same
  * time, and the caller decides how long to wait. */

@@ -35,8 +35,7 @@ static bool stop_loop(sherd_cluster *c)
 int sherd__cluster_over(const sherd_cluster *c, sherd_diag *d)
 {
     if (!c->ended) return SHERD_OK;
-    return sherd__fail(d, SHERD_EINVAL, "do it before sherd_cluster_end",
-                       "the cluster has ended: its nodes are gone");
+    return sherd__fail(d, SHERD_EINVAL, "do it before sherd_cluster_end", "the cluster has ended");
 }
 
 int sherd_cluster_end(sherd_cluster *c, sherd_diag *d)

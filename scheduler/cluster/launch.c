@@ -78,7 +78,7 @@ static int open_stderr(local_node *n, const char *log_dir, sherd_diag *d)
     }
     if (n->err >= 0) return SHERD_OK;
     return sherd__fail(d, SHERD_EOPEN, "check the folder, and the limit of open files (ulimit -n)",
-                       "cannot keep what %s says in %s: %s", n->is.peer.name, path,
+                       "cannot write the messages of %s to %s: %s", n->is.peer.name, path,
                        strerror(errno));
 }
 
@@ -161,8 +161,7 @@ int sherd__launch_start(sherd__launch **out, const sherd__launch_options *o, she
     sherd__command c = { .env = NULL };
     *out = NULL;
     if (o->nodes == 0)
-        return sherd__fail(d, SHERD_EINVAL, "start at least one",
-                           "0 local nodes are to be started");
+        return sherd__fail(d, SHERD_EINVAL, "start at least one", "0 local nodes were requested");
     int err = sherd__command_allowed(d);
     if (err) return err;
     sherd__launch *l = sherd__calloc(1, sizeof *l + o->nodes * sizeof *l->nodes);

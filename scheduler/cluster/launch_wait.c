@@ -83,13 +83,13 @@ int sherd__local_ended(local_node *n, int code, int status, sherd_diag *d)
     how_ended(status, how, sizeof how);
     last_words(n, words);
     return sherd__fail(d, code, "start one by hand to see more: sherd node --listen 127.0.0.1:0 -v",
-                       "%s ended: %s%s%s", n->is.peer.name, how, words[0] ? "; it said: " : "",
-                       words);
+                       "%s ended: %s%s%s", n->is.peer.name, how,
+                       words[0] ? "; its last message: " : "", words);
 }
 
 /* --- its line -------------------------------------------------------------------------------- */
 
-#define NOT_SHERD "look whether the program that is started is this version of sherd"
+#define NOT_SHERD "check that the program that is started is this version of sherd"
 
 static int take_line(local_node *n, sherd_diag *d)
 {
@@ -102,7 +102,7 @@ static int take_line(local_node *n, sherd_diag *d)
                            "%s printed \"%.100s\", expected its line of a node file",
                            n->is.peer.name, n->line);
     if (!sherd__fingerprint_equal(&p.key, &n->key))
-        return sherd__fail(d, SHERD_EAUTH, NOT_SHERD, "%s listens with a key that it was not given",
+        return sherd__fail(d, SHERD_EAUTH, NOT_SHERD, "%s listens with a key other than its own",
                            n->is.peer.name);
     n->is.peer = p;
     n->up = true;
@@ -170,7 +170,8 @@ static int over(waiting *w, local_node *n, sherd_diag *d)
     if (!WIFSIGNALED(status)) return sherd__local_ended(n, SHERD_EFEWNODES, status, d);
     how_ended(status, how, sizeof how);
     last_words(n, words);
-    give_up(w, n, "it was %s before it listened%s%s", how, words[0] ? "; it said: " : "", words);
+    give_up(w, n, "it was %s before it listened%s%s", how, words[0] ? "; its last message: " : "",
+            words);
     return SHERD_OK;
 }
 
@@ -241,11 +242,11 @@ static int late(waiting *w, int64_t now, sherd_diag *d)
         if (awaited(&l->nodes[i])) first = &l->nodes[i];
     last_words(first, words);
     return sherd__fail(d, SHERD_ETIMEOUT,
-                       now > w->end ? "give it more with --timeout"
+                       now > w->end ? "allow more time with --timeout"
                                     : "start fewer nodes, or give this machine more time",
                        "%u of %u local nodes do not listen after %.3g s, %s among them%s%s",
                        l->len - w->up, l->len, (double)(now - w->began) / 1e3, first->is.peer.name,
-                       words[0] ? "; it said: " : "", words);
+                       words[0] ? "; its last message: " : "", words);
 }
 
 /* Checks whether enough nodes are left; otherwise reports the lost ones. */
@@ -253,7 +254,7 @@ static int judge(const waiting *w, sherd_diag *d)
 {
     uint32_t least = w->o->least ? w->o->least : w->l->len;
     if (w->lost == 0 || w->l->len - w->lost >= least) return SHERD_OK;
-    return sherd__fail(d, SHERD_EFEWNODES, "look who stops or kills it, and start again",
+    return sherd__fail(d, SHERD_EFEWNODES, "find out what stops or kills it, and start again",
                        "%u of %u local nodes are up, and %u are needed; %s: %s", w->up, w->l->len,
                        least, w->first->is.peer.name, w->first->is.absent);
 }

@@ -47,7 +47,8 @@ typedef struct member {
 
 typedef struct state {
     char folder[PATH_MAX - 80];
-    int lock; /* held from open_state to close_state */
+    int lock;    /* held from open_state to close_state */
+    bool exists; /* the state file, when it was read */
     member *members;
     size_t len;
 } state;
@@ -83,7 +84,7 @@ static int check_folder(const char *folder, sherd_diag *d)
     if (lstat(folder, &st) != 0) return no_cluster(d);
     if (S_ISDIR(st.st_mode) && st.st_uid == getuid() && (st.st_mode & 077) == 0) return SHERD_OK;
     return sherd__fail(d, SHERD_EOPEN,
-                       "look who made it; remove it, or point XDG_RUNTIME_DIR elsewhere",
+                       "check who made it; remove it, or set XDG_RUNTIME_DIR to another folder",
                        "%s is not a folder that only this user can access (mode 0700): a local "
                        "cluster in it is not trusted",
                        folder);
@@ -148,6 +149,7 @@ static int read_state(state *s, sherd_diag *d)
     char path[PATH_MAX];
     path_of(s, STATE, path);
     if (access(path, F_OK) != 0) return SHERD_OK;
+    s->exists = true;
     json_t *all = json_load_file(path, 0, NULL);
     size_t len = json_array_size(all);
     int err = all && json_is_array(all) && len <= NODES_MAX ? SHERD_OK : SHERD_EFORMAT;
@@ -274,6 +276,24 @@ static int open_state(state *s, const char *folder, bool make, sherd_diag *d)
     return read_state(s, d);
 }
 
+/* Refuses a folder without a state file that contains anything else: a start removes the files of
+ * an earlier cluster, and these are not such files. */
+static int check_unused(const state *s, sherd_diag *d)
+{
+    DIR *dir = opendir(s->folder);
+    int err = dir ? SHERD_OK
+                  : sherd__fail(d, SHERD_EOPEN, NULL, "cannot read %s: %s", s->folder,
+                                strerror(errno));
+    for (struct dirent *e; !err && (e = readdir(dir));)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+            strcmp(e->d_name, LOCK) != 0)
+            err = sherd__fail(d, SHERD_EOPEN, "name a folder for the nodes alone",
+                              "%s contains %s, and no cluster was started in it", s->folder,
+                              e->d_name);
+    if (dir) closedir(dir);
+    return err;
+}
+
 /* Removes the output of the nodes of this or an interrupted start. */
 static void remove_logs(const state *s)
 {
@@ -282,7 +302,7 @@ static void remove_logs(const state *s)
     for (struct dirent *e; (e = readdir(dir));) {
         size_t len = strlen(e->d_name);
         if (len > 4 && strncmp(e->d_name, "node-", 5) == 0 &&
-            strcmp(e->d_name + len - 4, ".log") == 0)
+            strcmp(e->d_name + 5 + strspn(e->d_name + 5, "0123456789"), ".log") == 0)
             unlinkat(dirfd(dir), e->d_name, 0);
     }
     closedir(dir);
@@ -390,7 +410,9 @@ static int start_nodes(state *s, const sherd_local_options *o, sherd_local **out
                                   .log_dir = s->folder,
                                   .hooks = o->hooks };
     path_of(s, KEY, key);
-    int err = sherd_identity_new(&id, d);
+    s->len = 0;
+    int err = write_state(s, d); /* first: what an interrupted start leaves can be removed */
+    if (!err) err = sherd_identity_new(&id, d);
     if (!err) err = sherd_identity_save(id, key, d);
     if (!err) how.allow = *sherd__identity_fingerprint(id);
     if (!err) err = sherd__launch_start(&l, &how, d);
@@ -414,9 +436,9 @@ static int up_already(const state *s, sherd_diag *d)
     size_t up = living(s);
     if (up < s->len)
         return sherd__fail(d, SHERD_EINVAL, hint,
-                           "a local cluster is up already, though %zu of its %zu nodes are gone",
+                           "a local cluster is already up, but %zu of its %zu nodes have ended",
                            s->len - up, s->len);
-    return sherd__fail(d, SHERD_EINVAL, hint, "a local cluster of %zu node%s is up already", up,
+    return sherd__fail(d, SHERD_EINVAL, hint, "a local cluster of %zu node%s is already up", up,
                        up == 1 ? "" : "s");
 }
 
@@ -432,6 +454,7 @@ int sherd_local_start(sherd_local **out, const sherd_local_options *opt, sherd_d
     if (err) return err;
     err = open_state(&s, o.folder, true, d);
     if (!err && living(&s)) err = up_already(&s, d);
+    if (!err && !s.exists) err = check_unused(&s, d);
     if (!err) {
         remove_files(&s); /* of a cluster whose nodes have ended */
         err = start_nodes(&s, &o, out, d);

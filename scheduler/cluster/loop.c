@@ -446,7 +446,7 @@ static void check_deadlines(sherd_cluster *c, uint64_t now)
     pthread_mutex_unlock(&c->lock);
     if (stop) c->work.ops->fail(c->work.ctx, SHERD_EINTERRUPTED, NULL, "interrupted");
     if (c->deadline_ms && now >= c->deadline_ms)
-        c->work.ops->fail(c->work.ctx, SHERD_ETIMEOUT, "give it more with --timeout", text);
+        c->work.ops->fail(c->work.ctx, SHERD_ETIMEOUT, "allow more time with --timeout", text);
 }
 
 /* Reported at once and only once, because work may continue for long. */
@@ -455,7 +455,7 @@ static void tell_record(sherd_cluster *c)
     sherd_diag d = { 0 };
     if (!c->record || c->record_told || !sherd__record_error(c->record, &d)) return;
     c->record_told = true;
-    sherd__cluster_say(c, SHERD_LOG_WARN, "nothing more is recorded: %s", d.message);
+    sherd__cluster_say(c, SHERD_LOG_WARN, "recording has stopped: %s", d.message);
 }
 
 void sherd__cluster_on_tick(uv_timer_t *h)

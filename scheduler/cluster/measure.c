@@ -259,23 +259,6 @@ static void forget(sherd__measure *m, uint64_t job)
 }
 
 /* Runs one task with a row and a block of values, and compares the result with `expected`. */
-static int look(sherd__measure *m, uint64_t job, const double *values, size_t rows, size_t cols,
-                const double *row, const double *expected, sherd_diag *d)
-{
-    double seconds;
-    course c = { .job = job,
-                 .rows = 1,
-                 .cols = rows,
-                 .depth = 1,
-                 .total = 1,
-                 .whole = true,
-                 .block = row,
-                 .expected = expected,
-                 .kept_cols = cols };
-    int err = put(m, job, BLOCK_KEPT, values, rows, cols);
-    return err ? sherd__fail(d, err, NULL, "cannot send a block") : run(m, &c, &seconds, d);
-}
-
 /* Compares the node's product of a row of ones and twos with a block that was sent like the
  * measured ones. */
 static int look_into(sherd__measure *m, const double *values, size_t rows, size_t cols,
@@ -288,7 +271,19 @@ static int look_into(sherd__measure *m, const double *values, size_t rows, size_
         row[r] = (double)(1 + r % 2);
         for (size_t j = 0; j < cols; j++) expected[j] += row[r] * values[r * cols + j];
     }
-    if (!err) err = look(m, job, values, rows, cols, row, expected, d);
+    course c = { .job = job,
+                 .rows = 1,
+                 .cols = rows,
+                 .depth = 1,
+                 .total = 1,
+                 .whole = true,
+                 .block = row,
+                 .expected = expected,
+                 .kept_cols = cols };
+    double seconds;
+    if (!err && (err = put(m, job, BLOCK_KEPT, values, rows, cols)) != 0)
+        sherd__fail(d, err, NULL, "cannot send a block");
+    if (!err) err = run(m, &c, &seconds, d);
     forget(m, job);
     sherd__free(row);
     sherd__free(expected);
@@ -309,7 +304,7 @@ int sherd__measure_blocks(sherd__measure *m, size_t rows, size_t cols, uint32_t 
     if (!values) return no_memory(d);
     c.block = values;
     int err = put(m, c.job, BLOCK_ONE, &one, 1, 1);
-    if (err) sherd__fail(d, err, NULL, "cannot send a block: %s", sherd_strerror(err));
+    if (err) sherd__fail_to(d, err, "send a block");
     else err = run(m, &c, seconds, d);
     forget(m, c.job);
     if (!err) err = look_into(m, values, rows, cols, d);
@@ -332,7 +327,7 @@ int sherd__measure_exchange(sherd__measure *m, size_t rows, size_t cols, uint32_
     c.block = values;
     int err = put(m, c.job, BLOCK_COL, values, rows, 1);
     if (!err) err = put(m, c.job, BLOCK_LINE, values, 1, cols);
-    if (err) sherd__fail(d, err, NULL, "cannot send a block: %s", sherd_strerror(err));
+    if (err) sherd__fail_to(d, err, "send a block");
     else err = run(m, &c, seconds, d);
     forget(m, c.job);
     sherd__free(values);
@@ -355,7 +350,7 @@ static void multiply(size_t dim, const double *a, const double *b, double *c)
 }
 
 int sherd__measure_products(sherd__measure *m, uint32_t dim, uint32_t depth, uint32_t tasks,
-                            double *seconds, double *median, sherd_diag *d)
+                            sherd__measured *out, sherd_diag *d)
 {
     size_t n = (size_t)dim * dim;
     course c = { .job = sherd__entropy_u64(&m->entropy) | 1,
@@ -366,20 +361,20 @@ int sherd__measure_products(sherd__measure *m, uint32_t dim, uint32_t depth, uin
                  .whole = true,
                  .kept_cols = dim };
     double *a = integers(n, c.job), *b = integers(n, ~c.job), *ab = sherd__alloc(8 * n);
-    c.began = median ? sherd__calloc(tasks, sizeof *c.began) : NULL;
-    int err = a && b && ab && (c.began || !median) ? SHERD_OK : no_memory(d);
+    c.began = sherd__calloc(tasks, sizeof *c.began);
+    int err = a && b && ab && c.began ? SHERD_OK : no_memory(d);
     if (!err) {
         multiply(dim, a, b, ab);
         c.block = a;
         c.expected = ab;
         err = put(m, c.job, BLOCK_KEPT, b, dim, dim);
-        if (err) sherd__fail(d, err, NULL, "cannot send a block: %s", sherd_strerror(err));
-        else err = run(m, &c, seconds, d);
+        if (err) sherd__fail_to(d, err, "send a block");
+        else err = run(m, &c, &out->seconds, d);
         forget(m, c.job);
     }
-    if (!err && median) {
+    if (!err) {
         qsort(c.began, tasks, sizeof *c.began, by_value);
-        *median = tasks ? c.began[tasks / 2] : 0;
+        out->median = tasks ? c.began[tasks / 2] : 0;
     }
     sherd__free(a);
     sherd__free(b);
@@ -446,7 +441,7 @@ int sherd__measure_new(sherd__measure **out, const sherd__measure_options *opt, 
     if (!err) err = connect_node(m, d);
     if (err) {
         sherd__measure_free(m);
-        return sherd__fail(d, err, NULL, "cannot measure: %s", sherd_strerror(err));
+        return sherd__fail_to(d, err, "measure");
     }
     *out = m;
     return SHERD_OK;

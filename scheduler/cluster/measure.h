@@ -49,13 +49,17 @@ int sherd__measure_blocks(sherd__measure *m, size_t rows, size_t cols, uint32_t 
 int sherd__measure_exchange(sherd__measure *m, size_t rows, size_t cols, uint32_t count,
                             double *seconds, sherd_diag *d) SHERD_MUST;
 
+/** The time of all products, and the median time of one from put to result. */
+typedef struct sherd__measured {
+    double seconds, median;
+} sherd__measured;
+
 /**
  * Computes `tasks` products of a fresh dim x dim block with a resident one, with `depth` of them in
  * progress at a time. Each result is returned whole; one in 64 is compared bit for bit
- * (SHERD_EDIFFERS). *seconds is the time of all products. *median is the median time of a task from
- * put to result; median may be NULL.
+ * (SHERD_EDIFFERS).
  */
 int sherd__measure_products(sherd__measure *m, uint32_t dim, uint32_t depth, uint32_t tasks,
-                            double *seconds, double *median, sherd_diag *d) SHERD_MUST;
+                            sherd__measured *out, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -100,7 +100,7 @@ static int wait_for_names(sherd_cluster *c, sherd__names *names, sherd_diag *d)
     if (stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
     if (missing < c->count && over)
         return sherd__fail(d, SHERD_ETIMEOUT,
-                           "write its address instead, or give it more with --timeout",
+                           "write its address instead, or allow more time with --timeout",
                            "the time given is over, and the name %s is not resolved",
                            c->nodes[missing].peer.host);
     return SHERD_OK;
@@ -108,7 +108,9 @@ static int wait_for_names(sherd_cluster *c, sherd__names *names, sherd_diag *d)
 
 static int number_domains(sherd_cluster *c, sherd_diag *d)
 {
-    uint32_t split[2], unnamed = 0;
+    uint32_t unnamed = 0;
+    sherd__domains found = { 0 };
+    const uint32_t *split = found.split;
     sherd__names *names = NULL;
     sherd__peer **peers = sherd__calloc(c->count, sizeof *peers);
     c->domain_of = sherd__calloc(c->count, sizeof *c->domain_of);
@@ -119,18 +121,18 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
     while (!err && unnamed < c->count && peers[unnamed]->domain[0]) unnamed++;
     if (!err) err = sherd__names_start(&names, peers, c->count);
     if (!err) err = wait_for_names(c, names, d);
-    if (!err)
-        err = sherd__domains_number(peers, c->count, sherd__names_addresses, names, c->domain_of,
-                                    &c->domains, split);
+    found.of = c->domain_of;
+    if (!err) err = sherd__domains_number(&found, peers, c->count, sherd__names_addresses, names);
+    c->domains = found.len;
     if (!err && !c->o.local_nodes)
-        (void)sherd__domains_fault(peers, c->count, unnamed, split, c->o.same_host_domains,
-                                   c->domain_fault, sizeof c->domain_fault, &c->domain_hint);
+        (void)sherd__domains_fault(&found, peers, c->count, unnamed, c->o.same_host_domains,
+                                   &c->domain_fault);
     /* Not reported if all nodes are on loopback: then the cluster is called simulated in any
      * case. */
     if (!err && split[0] != split[1] && !c->simulated)
         sherd__cluster_say(c, SHERD_LOG_WARN,
-                           "%s:%u and %s:%u are one host, which the node file calls two domains "
-                           "(%s, %s): who runs it sees what both are given",
+                           "%s:%u and %s:%u are one host, which the node file names as two domains "
+                           "(%s, %s): its operator sees the data of both",
                            peers[split[0]]->host, peers[split[0]]->port, peers[split[1]]->host,
                            peers[split[1]]->port, peers[split[0]]->domain, peers[split[1]]->domain);
     sherd__names_free(names);
@@ -175,8 +177,9 @@ static void warn_of_weights(sherd_cluster *c)
     }
     if (weighted)
         sherd__cluster_say(c, SHERD_LOG_WARN,
-                           "weight= of %s has no effect%s: every node is dealt an equal share",
-                           c->nodes[first].label, weighted > 1 ? ", nor has that of others" : "");
+                           "weight= of %s has no effect%s: every node is assigned an equal share",
+                           c->nodes[first].label,
+                           weighted > 1 ? ", and neither has that of other nodes" : "");
 }
 
 static int start_loop(sherd_cluster *c, sherd_diag *d)
@@ -275,10 +278,10 @@ static void tell_missing(const sherd_cluster *c, uint32_t i, double waited, char
  * semicolon in the message of a local node that never listened is followed by its own output. */
 static int fail_missing(const sherd_cluster *c, standing *s, int err, sherd_diag *d)
 {
-    const char *hint = c->launch ? "look who stops or kills it, and start again"
-                                 : "look whether it runs and whether its allow-list has our key";
+    const char *hint = c->launch ? "find out what stops or kills it, and start again"
+                                 : "check that it runs and that its allow-list has our key";
     char *mark = NULL;
-    if (s->away) hint = "look whether it is a node of this version, with the key that is named";
+    if (s->away) hint = "check that it is a node of this version, with the named key";
     for (char *p = s->why; !c->nodes[s->missing].absent && (p = strstr(p, "; ")) != NULL; p += 2)
         mark = p;
     if (mark) {
@@ -300,7 +303,7 @@ static void say_missing(sherd_cluster *c, const standing *s)
         tell_missing(c, i, waited, why, sizeof why);
         pthread_mutex_unlock(&c->lock);
         if (!up)
-            sherd__cluster_say(c, SHERD_LOG_WARN, "going on with %u of %u nodes; %s: %s", s->up,
+            sherd__cluster_say(c, SHERD_LOG_WARN, "continuing with %u of %u nodes; %s: %s", s->up,
                                c->count, c->nodes[i].label, why);
     }
 }
@@ -340,7 +343,7 @@ static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
     wait_until(c, &s);
     if (s.stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
     if (s.open && s.over && !(s.away && s.up < want))
-        return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
+        return sherd__fail(d, SHERD_ETIMEOUT, "allow more time with --timeout",
                            "the time given is over; %u of %u nodes are up, %s is not", s.up,
                            c->count, c->nodes[s.missing].label);
     if (s.up < want)
@@ -405,7 +408,7 @@ int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sh
     sherd__source_fini(&from);
     if (err) {
         sherd_cluster_close(c);
-        return sherd__fail(d, err, NULL, "cannot open the cluster: %s", sherd_strerror(err));
+        return sherd__fail_to(d, err, "open the cluster");
     }
     *out = c;
     return SHERD_OK;

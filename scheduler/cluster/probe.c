@@ -27,12 +27,10 @@ static int product(probed *sum, sherd_cluster *c, size_t n, size_t k, size_t m, 
     static const double one = 1;
     sherd_view a = { .data = &one, .rows = n, .cols = k, .dtype = SHERD_F64 };
     sherd_view b = { .data = &one, .rows = k, .cols = m, .dtype = SHERD_F64 };
-    sherd_product_options opt;
-    sherd_report r = { 0 };
+    const sherd_product_options opt = { .size = sizeof opt, .scheme = SHERD_PLAIN };
+    sherd_report r = { .size = sizeof r };
     double *out = sherd__calloc(n * m, sizeof *out);
     if (!out) return sherd__fail_memory(d, "a product of %zu x %zu", n, m);
-    opt = (sherd_product_options){ .size = sizeof opt };
-    opt.scheme = SHERD_PLAIN;
     double began = sherd__clock_s();
     int err = sherd_multiply(c, a, b, out, m, &opt, &r, d);
     sum->seconds += sherd__clock_s() - began;

@@ -20,7 +20,7 @@ static int check_source(const sherd_cluster_options *o, sherd_diag *d)
 {
     if ((o->local_nodes > 0) + !!o->nodes_file + !!o->nodes + o->running == 1) return SHERD_OK;
     return sherd__fail(d, SHERD_EINVAL, "start local nodes with -n N, or name nodes with --nodes",
-                       "it is not clear which nodes to use");
+                       "no nodes are given");
 }
 
 static int read_work(sherd__source *s, sherd_diag *d)
@@ -53,7 +53,7 @@ static int keep_nodes(sherd__source *s, sherd_diag *d)
     s->peers.len = n;
     if (n > 0) return SHERD_OK;
     return sherd__fail(d, SHERD_EFORMAT, "paste the lines that nodes print when they start",
-                       "%s: lists no node", s->where);
+                       "%s: contains no node", s->where);
 }
 
 static int read_list(sherd__source *s, sherd_diag *d)
@@ -108,7 +108,7 @@ static int check_domains(const sherd__source *s, sherd_diag *d)
     }
     if (domains >= s->least || !one) return SHERD_OK;
     return sherd__fail(d, SHERD_EFEWNODES,
-                       "list nodes that others run, or lower --colluding or --spare",
+                       "list nodes of other operators, or lower --colluding or --spare",
                        "%s:%" PRIu32 ": domain=%s is that of line %" PRIu32
                        ", too: %zu nodes of %" PRIu64 " domain%s are listed, and %" PRIu64
                        " domains or more are needed",
@@ -122,7 +122,7 @@ static int check_list(const sherd__source *s, sherd_diag *d)
         const sherd__peer *p = &s->peers.list[i];
         if (!p->domain[0])
             return sherd__fail(d, SHERD_EFORMAT,
-                               "give every node's line the name of who runs it, as domain=NAME",
+                               "add the name of its operator to every node's line, as domain=NAME",
                                "%s:%" PRIu32 ": %s:%u has no domain= in the node file: a private "
                                "scheme must know which nodes are one adversary",
                                s->where, p->line, p->host, p->port);
@@ -166,7 +166,7 @@ int sherd__source_key(const sherd__source *s, sherd_identity **out, sherd_diag *
     }
     if (o->key_file) return sherd_identity_load(out, o->key_file, d);
     return sherd__fail(d, SHERD_EINVAL, "make one with 'sherd keygen' and give it with --key",
-                       "the nodes of %s serve only keys that they allow, and there is none",
+                       "the nodes of %s serve only keys that they allow, and no key is given",
                        o->nodes ? "the list" : o->nodes_file);
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/executor.h"
 #include "core/rand.h"
+#include "scheduler/cluster/domains.h"
 #include "scheduler/cluster/buffers.h"
 #include "scheduler/cluster/internal.h"
 #include "scheduler/cluster/launch.h"
@@ -73,8 +74,8 @@ struct sherd_cluster {
     uint32_t count, domains;
     uint32_t *domain_of;
     bool simulated;
-    char domain_fault[900]; /* why domains cannot be trusted to be separate; empty: they can */
-    const char *domain_hint;
+    sherd__domain_fault domain_fault; /* why domains cannot be trusted to be separate; empty: they
+                                         can */
     sherd_cluster_options o;
     sherd_hooks hooks; /* of the present call */
     double open_until; /* when opening must be finished; 0: no limit */

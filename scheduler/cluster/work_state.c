@@ -15,10 +15,10 @@
 #include "core/diag.h"
 #include "crypto/aggregate.h"
 
-#define PATIENCE_MS 60000.0 /* minimum */
-#define FLOOR_MS 20000.0    /* minimum if other nodes have answered */
-#define PATIENCE_FIRST_MS 600000.0
-#define PATIENCE_TIMES 30.0
+#define SILENCE_MS 60000.0 /* minimum */
+#define FLOOR_MS 20000.0   /* minimum if other nodes have answered */
+#define SILENCE_FIRST_MS 600000.0
+#define SILENCE_TIMES 30.0
 #define MOVED_BYTES 4096u /* more than the bytes of progress questions and their answers */
 
 /* ---- reporting ------------------------------------------------------------------------------- */
@@ -115,18 +115,18 @@ static bool others_have(const sherd__work_state *w, const sherd__work_node *n)
     return have > 0 && 2 * have >= others;
 }
 
-static double patience(const sherd__work_state *w)
+static double silence_max_ms(const sherd__work_state *w)
 {
-    if (w->usual_ms <= 0) return PATIENCE_FIRST_MS;
-    double ms = PATIENCE_TIMES * w->usual_ms;
-    return ms > PATIENCE_MS ? ms : PATIENCE_MS;
+    if (w->usual_ms <= 0) return SILENCE_FIRST_MS;
+    double ms = SILENCE_TIMES * w->usual_ms;
+    return ms > SILENCE_MS ? ms : SILENCE_MS;
 }
 
 static bool late(const sherd__work_state *w, const sherd__work_node *n,
                  const sherd__delivery_peers *p, uint64_t now_ms)
 {
-    if (!w->apart) return (double)(now_ms - n->progress_ms) > patience(w);
-    double allowed = patience(w);
+    if (!w->apart) return (double)(now_ms - n->progress_ms) > silence_max_ms(w);
+    double allowed = silence_max_ms(w);
     if (others_have(w, n))
         allowed = fmin(allowed, FLOOR_MS - SHERD__DELIVERY_FLOOR_MS +
                                     sherd__delivery_allowed(&n->delivery, p));

@@ -175,7 +175,7 @@ void sherd__job_adopt(sherd__job *j);
  * or none. */
 bool sherd__job_trial_begin(sherd__job *j, uint64_t ordinal);
 void sherd__job_trial_heard(sherd__job *j, job_node *n, uint32_t attempt);
-bool sherd__job_trial_failed(const sherd__job *j, job_node *n, double patience);
+bool sherd__job_trial_failed(const sherd__job *j, job_node *n, double wait_max_ms);
 void sherd__job_trial_rest(sherd__job *j, job_node *n);
 void sherd__job_trial_forget(sherd__job *j, job_node *n);
 

@@ -57,8 +57,8 @@ static bool operand_changed(sherd__job *j)
     const char *left = j->o.left ? j->o.left : "A", *right = j->o.right ? j->o.right : "B";
     if (which == SHERD__UNCHANGED) return false;
     sherd__job_stop(j, SHERD_EIO, "run again once its writer has finished, or give a copy of it",
-                    "%s changed while it was in use: what its masks hid before is not what they "
-                    "would hide now, so no more of it was sent",
+                    "%s changed while it was in use: its masks would hide other values than "
+                    "before, so nothing more of it was sent",
                     which == SHERD__LEFT_CHANGED ? left : right);
     return true;
 }
@@ -136,8 +136,7 @@ static void convict(sherd__job *j, uint32_t node, const char *what)
     j->stats.banned++;
     snprintf(text, sizeof text, "%s %s", sherd__job_name(j, node), what);
     if (j->o.strict && !j->err)
-        end_with(j, SHERD_EWRONG, "leave --strict out to have its work done by the other nodes",
-                 text);
+        end_with(j, SHERD_EWRONG, "without --strict the other nodes do its work", text);
     else sherd__job_say(j, SHERD_LOG_WARN, "%s: banned", text);
 }
 
@@ -216,10 +215,10 @@ static const char *lacking(const sherd__job *j, const sherd__hello *h)
 {
     uint32_t lacks = j->o.needs & ~sherd__hello_rates_of(h).does;
     if (j->shape.windows.window && !(h->features & SHERD__FEATURE_WINDOWS))
-        return "takes no windows of images: it is an older one";
-    return lacks & SHERD__DOES_RESIDUES ? "computes no products modulo primes"
-           : lacks & SHERD__DOES_MAPS   ? "computes no element-wise operations"
-           : lacks                      ? "computes no products in float64"
+        return "does not support windows of images: its version is older";
+    return lacks & SHERD__DOES_RESIDUES ? "does not compute products modulo primes"
+           : lacks & SHERD__DOES_MAPS   ? "does not compute element-wise operations"
+           : lacks                      ? "does not compute products in float64"
                                         : NULL;
 }
 

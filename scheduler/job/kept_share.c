@@ -56,7 +56,7 @@ static int encode(sherd__kept_share *k, sherd_diag *d)
         return SHERD_OK;
     }
     give_up(k);
-    return sherd__fail(d, err, NULL, "cannot keep the operand: %s", sherd_strerror(err));
+    return sherd__fail_to(d, err, "keep the operand");
 }
 
 int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view a,
@@ -124,7 +124,7 @@ int sherd__kept_share_multiply(sherd__kept_share *k, const sherd__kept_product *
         *d = (sherd_diag){ 0 };
         k->opt.spare = 0;
         sherd__cluster_say(k->cluster, SHERD_LOG_WARN,
-                           "%s: all shares are made anew for the %u domains that are left",
+                           "%s: all shares are made again for the %u domains that are left",
                            last.message, k->alive);
         sherd_report so_far = r ? *r : (sherd_report){ 0 };
         if (r) *r = (sherd_report){ 0 };

@@ -48,7 +48,7 @@ void sherd__job_late(sherd__job *j, uint64_t now_ms)
         bool late = sherd__delivery_late(d, &j->peers, allowed);
         if (late || sherd__job_trial_failed(j, n, allowed)) {
             const char *why = late && sherd__delivery_slow(d, allowed) ? "its answers take too long"
-                                                                       : "it answers no task";
+                                                                       : "it does not answer tasks";
             sherd__delivery_expelled(d);
             j->o.owner.expel(j->o.owner.ctx, i, SHERD_ESILENT, why);
             sherd__job_node_down(j, i, false, why, now_ms);

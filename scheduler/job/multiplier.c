@@ -92,23 +92,30 @@ static void shuffles_fini(shuffles *h, size_t len)
     sherd__wipe(h, sizeof *h);
 }
 
+/* What is drawn for an operation: permutations of `cols` columns, and exposures, under a number of
+ * their own, of `len` columns in parts of `part`. */
+typedef struct drawing {
+    uint64_t operation, exposed;
+    size_t len, part, cols;
+} drawing;
+
 /* Sets up the permutations of rows of `cols` columns for `operation`, and `len` exposures of
  * another operation, which the operand keeps. Exposures are assigned to each part separately, so
  * that every part is balanced if the whole must be. */
-static int shuffles_init(shuffles *h, const remote *m, uint64_t operation, uint64_t exposed,
-                         size_t len, size_t part, size_t cols)
+static int shuffles_init(shuffles *h, const remote *m, const drawing *of)
 {
+    const size_t len = of->len, part = of->part;
     uint8_t key[32];
     int err = SHERD_OK;
-    *h = (shuffles){ .cols = (uint32_t)cols };
+    *h = (shuffles){ .cols = (uint32_t)of->cols };
     if (!(h->exposures = sherd__calloc(len, sizeof *h->exposures))) return SHERD_ENOMEM;
     for (size_t at = 0, i = 0; at < len && !err; at += part, i++) {
-        sherd__perm_key(key, m->seed, SHERD__EXPO_LABEL, exposed, i);
+        sherd__perm_key(key, m->seed, SHERD__EXPO_LABEL, of->exposed, i);
         err = sherd__exposures(key, len - at < part ? len - at : part,
                                sherd_cluster_size(m->cluster), m->opt.balanced, h->exposures + at);
     }
     sherd__wipe(key, sizeof key);
-    sherd__perm_key(h->key, m->seed, SHERD__PERM_LABEL, operation, 0);
+    sherd__perm_key(h->key, m->seed, SHERD__PERM_LABEL, of->operation, 0);
     h->s = (sherd_shuffles){ .exposures = h->exposures, .perm = shuffles_row, .ctx = h };
     if (err) shuffles_fini(h, len);
     return err;
@@ -122,8 +129,9 @@ static int remote_multiply(void *ctx, sherd_view a, sherd_view b, double *c, siz
     sherd_product_options opt = options(m, m->operation++);
     if (!takes_shuffles(m) || a.cols > UINT32_MAX || b.cols > UINT32_MAX)
         return sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
-    int err = shuffles_init(&h, m, opt.operation, m->opt.operation, a.cols, a.cols, b.cols);
-    if (err) return sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
+    int err = shuffles_init(&h, m,
+                            &(drawing){ opt.operation, m->opt.operation, a.cols, a.cols, b.cols });
+    if (err) return sherd__fail_to(d, err, "draw exposures");
     opt.shuffles = &h.s;
     err = sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
     shuffles_fini(&h, a.cols);
@@ -276,8 +284,9 @@ static int draw_part(const remote *m, const sherd_kept *k, direction *dir)
     bool t = dir->transposed;
     size_t len = t ? k->view.rows : k->view.cols;
     if (!takes_shuffles(m) || whole(k, dir->rows) || dir->exposures) return SHERD_OK;
-    int err = shuffles_init(&dir->shuffles, m, dir->operation, k->operation + t, len,
-                            t ? k->part : len, t ? k->view.cols : dir->rows.count);
+    int err = shuffles_init(&dir->shuffles, m,
+                            &(drawing){ dir->operation, k->operation + t, len, t ? k->part : len,
+                                        t ? k->view.cols : dir->rows.count });
     if (err) return err;
     dir->exposures = len;
     if (t) dir->shuffles.s.exposures += dir->rows.first;
@@ -320,7 +329,7 @@ static int send_rows(remote *m, sherd_kept *k, direction *dir, sherd_view right,
         return sherd__resident_of(&dir->resident, m->cluster, right, &opt, &of, d);
     int err = draw_part(m, k, dir);
     if (!err) err = count_part(m, k, dir, &before, &all);
-    if (err) return sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
+    if (err) return sherd__fail_to(d, err, "draw exposures");
     if (dir->exposures) opt.shuffles = &dir->shuffles.s;
     of.part = &(sherd__resident_part){ m->opt.exact ? &k->fixed : NULL, { before, all, 0 } };
     err = sherd__resident_of(&dir->resident, m->cluster, right, &opt, &of, d);
@@ -360,7 +369,7 @@ static int multiply_windows(remote *m, const sherd_kept *k, const sherd__kept_pr
 {
     void *laid;
     int err = sherd__windows_lay(&k->windows, k->data, sherd_dtype_size(k->view.dtype),
-                                 p->rows.first, p->rows.count, &laid, d);
+                                 (sherd_rows){ p->rows.first, p->rows.count }, &laid, d);
     if (err) return err;
     sherd_view a = sherd_view_c(laid, k->view.dtype, p->rows.count, k->windows.row);
     err = remote_multiply(m, p->transposed ? sherd_view_t(a) : a, p->b, p->out, p->ld, d);
@@ -439,15 +448,16 @@ int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
     if (err) return err;
     opt = &own;
     if (opt->shuffles)
-        return sherd__fail(d, SHERD_EINVAL, "give the seed that they derive from",
-                           "stored shuffles serve one operation, not all of a multiplier");
+        return sherd__fail(d, SHERD_EINVAL, "give the seed from which they derive",
+                           "stored shuffles are for one operation, not for all operations of a "
+                           "multiplier");
     if (opt->shuffle_rows)
-        return sherd__fail(d, SHERD_EUNSUPPORTED, "leave --shuffle-rows out",
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "omit --shuffle-rows",
                            "rows cannot be shuffled with kept operands");
     const sherd_scheme_info *scheme = sherd_scheme_describe(opt->scheme);
     if (scheme->takes & SHERD_TAKES_MASKS)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use SHERD_SHARE, or sherd_multiply",
-                           "masks serve one B, not all products of a multiplier");
+                           "masks are for one B, not for all products of a multiplier");
     if (scheme->keeps == SHERD_KEEPS_NOTHING)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use SHERD_SHARE, or sherd_multiply",
                            "under --scheme %s no operand stays at the nodes", scheme->name);

@@ -53,14 +53,14 @@ static bool any_in(const sherd__job *j, node_state state)
 static void nobody_may(sherd__job *j)
 {
     if (!any_in(j, NODE_UP))
-        sherd__job_stop(j, SHERD_EFEWNODES, "start more nodes, or look at the nodes' own messages",
-                        "no node is left to do the work%s%s",
+        sherd__job_stop(j, SHERD_EFEWNODES, "start more nodes, or read the nodes' own messages",
+                        "no node is left for the work%s%s",
                         j->last_refusal[0] ? "; last refusal: " : "", j->last_refusal);
     else
         sherd__job_stop(j, SHERD_EEXPOSURE,
                         "raise --exposure-max, or use more nodes so that each needs less",
-                        "the work of a lost node may go to no other: each live domain would be "
-                        "given more than %.3g of A or %.3g of B",
+                        "the work of a lost node cannot be given to another node: each live domain "
+                        "would be given more than %.3g of A or %.3g of B",
                         sherd__ledger_bound(j->o.ledger, 0), sherd__ledger_bound(j->o.ledger, 1));
 }
 

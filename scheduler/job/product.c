@@ -96,8 +96,7 @@ static int judge(int err, const sherd__run_result *run, bool strict, sherd_diag 
 {
     if (!strict || !run->bans || (err && err != SHERD_EFEWNODES)) return err;
     if (d) *d = (sherd_diag){ 0 };
-    return sherd__fail(d, SHERD_EWRONG,
-                       "leave --strict out to have its work done by the other nodes",
+    return sherd__fail(d, SHERD_EWRONG, "without --strict the other nodes do its work",
                        "%s answered wrongly or broke the protocol", run->banned);
 }
 
@@ -167,7 +166,7 @@ static int once(const sherd__product_call *call, sherd__prepared *p, double bega
     sherd__job *job = NULL;
     *alive = NOT_STARVED;
     int err = sherd__product_job(&job, call->cluster, p, opt->strict, d);
-    if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
+    if (err) sherd__fail_to(d, err, "prepare the job");
     else err = sherd__prepared_ready(p, d);
     if (!err) err = sherd__time_left(&now.timeout_ms, opt->timeout_ms, began, d);
     if (!err) {
@@ -187,7 +186,7 @@ int sherd__time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d)
     if (all == 0) return SHERD_OK;
     if (left < 1)
         return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
-                           "the time given is over: preparing left nothing of the %u ms", all);
+                           "the time given is over: preparing took all of the %u ms", all);
     *ms = (uint32_t)left;
     return SHERD_OK;
 }
@@ -242,7 +241,7 @@ static int again(const sherd__product_call *first, const sherd__matrices *m, dou
         if (err == SHERD_EFEWNODES) *d = last; /* the earlier error is more informative */
         if (err) return err;
         sherd__cluster_say(call.cluster, SHERD_LOG_WARN,
-                           "%s: all shares are made anew for the %u domains that are left",
+                           "%s: all shares are made again for the %u domains that are left",
                            last.message, left);
         sherd_report so_far = r ? *r : (sherd_report){ 0 };
         if (r) *r = (sherd_report){ 0 };
@@ -318,6 +317,7 @@ static int apply(sherd_cluster *c, sherd_op op, const sherd__matrices *m,
     sherd__nodes nodes;
     const sherd__product_call call = { c, &nodes, opt, r };
     int err = sherd__view_check(m->a, "A", d);
+    if (!err && sherd_op_operands(op) > 1) err = sherd__view_check(m->b, "B", d);
     if (err) return err;
     sherd__cluster_call(c, &opt->hooks);
     sherd__cluster_nodes(c, &nodes);
@@ -393,7 +393,7 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b,
     int err = sherd__view_check(b, "B", d);
     if (err) return err;
     if (opt->shuffle_rows)
-        return sherd__fail(d, SHERD_EUNSUPPORTED, "leave --shuffle-rows out",
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "omit --shuffle-rows",
                            "rows cannot be shuffled with a resident operand");
     if (sherd_scheme_describe(opt->scheme)->keeps != SHERD_KEEPS_RIGHT)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "keep the left operand: sherd_multiplier_keep",
@@ -418,7 +418,7 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b,
     if (err == SHERD_EEXPOSURE && how->account) sherd__account_unplan(how->account, how->side);
     if (!err) {
         err = sherd__product_job(&k->job, c, &k->p, opt->strict, d);
-        if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
+        if (err) sherd__fail_to(d, err, "prepare the job");
     }
     if (err) {
         sherd_resident_free(k);
@@ -438,8 +438,8 @@ static int resident_multiply(sherd_resident *k, sherd_view a, double *out, size_
     sherd__cluster_call(k->cluster, &k->opt.hooks);
     err = sherd__prepared_next(&k->p, a, out, ldc, k->opt.bits, d);
     if (err == SHERD_ESHAPE)
-        return sherd__fail(d, err, "keep B for more rows, or give the columns that B has rows",
-                           "A is %zu x %zu and does not fit the operand kept", a.rows, a.cols);
+        return sherd__fail(d, err, "keep B for more rows, or give as many columns as B has rows",
+                           "A is %zu x %zu and does not fit the kept operand", a.rows, a.cols);
     if (!err) {
         sherd__ledger_next_left(k->p.ledger);
         err = sherd__prepared_allowed(&k->p, &k->nodes, d);
@@ -448,7 +448,7 @@ static int resident_multiply(sherd_resident *k, sherd_view a, double *out, size_
     /* Also before the first run: the job was made for the largest number of rows of any A. */
     if (!err) err = sherd__job_again(k->job);
     if (err)
-        return sherd__fail(d, err, "keep the operand anew", "the kept operand cannot be used: %s",
+        return sherd__fail(d, err, "keep the operand again", "the kept operand cannot be used: %s",
                            sherd_strerror(err));
     if (sherd__time_left(&now.timeout_ms, k->opt.timeout_ms, began, NULL)) now.timeout_ms = 1;
     return sherd__product_run(&(sherd__product_call){ k->cluster, &k->nodes, &now, r }, &k->p,

@@ -34,13 +34,13 @@ void sherd__job_trial_heard(sherd__job *j, job_node *n, uint32_t attempt)
     if (n->trial.attempt == attempt) end_trial(n);
 }
 
-bool sherd__job_trial_failed(const sherd__job *j, job_node *n, double patience)
+bool sherd__job_trial_failed(const sherd__job *j, job_node *n, double wait_max_ms)
 {
     if (!n->trial.attempt) return false;
     if (!n->trial.since_ms && sherd__session_stats_of(n->session)->bytes_out >= n->trial.out)
         n->trial.since_ms = j->now_ms;
     uint64_t run = n->trial.since_ms ? j->now_ms - n->trial.since_ms : 0;
-    return (double)(n->mute_ms + run) > patience;
+    return (double)(n->mute_ms + run) > wait_max_ms;
 }
 
 void sherd__job_trial_rest(sherd__job *j, job_node *n)

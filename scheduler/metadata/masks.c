@@ -70,8 +70,7 @@ static int choose(making *mk, const sherd_masks_options *opt, sherd_diag *d)
              sherd__fixed_hold(&mk->fixed, mk->b, opt->bits_b ? h->bits_b : 26, name, &mine))
         err = sherd__fail(d, SHERD_ERANGE,
                           opt->bits_b && mk->fixed.bits <= SHERD__PRIVATE_BITS
-                              ? "give more --bits-b, or none: integers are then taken as "
-                                "they are"
+                              ? "give more --bits-b, or none: integers are then used unchanged"
                               : "scale B: masks hold 26 bits at most",
                           "%s", mine.message);
     if (err) return err;
@@ -120,11 +119,12 @@ static int begin(making *mk, const char *path, const sherd_masks_options *opt, s
     if (err) return err;
     os.fill(os.ctx, mk->head.id, sizeof mk->head.id);
     os.fill(os.ctx, root, sizeof root);
-    err = sherd__maskfile_begin(&mk->file, path, opt->state, &mk->head, root, key, d);
+    err = sherd__maskfile_begin(&mk->file, (sherd__maskfile_place){ path, opt->state }, &mk->head,
+                                root, key, d);
     if (!err) {
         err = sherd__masks_from_key(&mk->masks, key);
         if (!err) err = cut(mk, opt->memory);
-        if (err) sherd__fail(d, err, NULL, "cannot make masks: %s", sherd_strerror(err));
+        if (err) sherd__fail_to(d, err, "make masks");
     }
     sherd__wipe(root, sizeof root);
     sherd__wipe(key, sizeof key);
@@ -166,7 +166,7 @@ static int make_all(making *mk, const sherd_masks_options *opt, sherd_diag *d)
         int err = sherd__hooks_step(&h, row, mk->head.rows, d);
         if (err) return err;
         err = make_rows(mk, row, rows);
-        if (err) return sherd__fail(d, err, NULL, "cannot make masks: %s", sherd_strerror(err));
+        if (err) return sherd__fail_to(d, err, "make masks");
         for (size_t i = 0; i < rows && !err; i++)
             err = sherd__maskfile_row(mk->file, mk->packed + i * mk->row_bytes, d);
         if (err) return err;
@@ -192,7 +192,8 @@ int sherd_masks_prepare(const char *path, sherd_view b, const sherd_masks_option
     opt = &own;
     err = sherd__view_check(b, "B", d);
     if (!err && opt->rows == 0)
-        err = sherd__fail(d, SHERD_EINVAL, "give as many as A will have", "masks of no rows");
+        err = sherd__fail(d, SHERD_EINVAL, "give as many rows as A will have",
+                          "masks need at least one row");
     if (!err) err = begin(&mk, path, opt, d);
     if (!err) err = make_all(&mk, opt, d);
     if (!err) {

@@ -57,7 +57,7 @@ int sherd_meta_add(sherd_meta *meta, const sherd_meta_operation *op, sherd_diag 
 {
     if (meta->f.npz)
         return sherd__fail(d, SHERD_EINVAL, "build a new file",
-                           "%s: a file takes no more operations", sherd__meta_where(meta));
+                           "%s: a file cannot have more operations", sherd__meta_where(meta));
     return sherd__metafile_add(&meta->f, op, d);
 }
 
@@ -123,8 +123,8 @@ int sherd_meta_load(sherd_meta **out, const char *path, sherd_diag *d)
         meta->seed_wrong = memcmp(commitment, meta->f.commitment, sizeof commitment) != 0;
         if (meta->seed_wrong && !meta->f.expanded)
             err = sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
-                              "%s: the seed is not the one that the manifest commits to: one of "
-                              "the two was changed",
+                              "%s: the seed does not match the commitment of the manifest: one of "
+                              "them was changed",
                               sherd__meta_where(meta));
     }
     if (err) {
@@ -219,7 +219,7 @@ int sherd__meta_index(const sherd_meta *meta, size_t i, sherd_diag *d)
 {
     if (i < meta->f.count) return SHERD_OK;
     return sherd__fail(d, SHERD_EINVAL, "`sherd meta show` lists them",
-                       "%s: has %zu operations, number %zu was asked for", sherd__meta_where(meta),
+                       "%s: has %zu operations, number %zu was requested", sherd__meta_where(meta),
                        meta->f.count, i);
 }
 
@@ -233,8 +233,8 @@ int sherd_meta_use(sherd_meta *meta, size_t i, const uint8_t digest[32], bool re
     if (op->used && !same && !reuse)
         return sherd__fail(d, SHERD_EEXPOSURE,
                            "build new metadata, or allow it with --reuse-metadata",
-                           "%s: operation %s has served other operands: the same exposures and "
-                           "permutations twice tell nodes more",
+                           "%s: operation %s was used for other operands: using the same exposures "
+                           "and permutations twice reveals more to nodes",
                            sherd__meta_where(meta), op->name);
     *usage = same ? SHERD_META_SAME_USE : op->used ? SHERD_META_REUSED : SHERD_META_FIRST_USE;
     if (op->used) return SHERD_OK;

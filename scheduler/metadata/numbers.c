@@ -67,7 +67,7 @@ static int no_such_node(const sherd_meta *meta, size_t i, uint64_t row, uint32_t
 {
     return sherd__fail(d, SHERD_EFORMAT, "`sherd meta verify` names all that is wrong",
                        "%s: operation %s, row %" PRIu64 ": exposure %" PRIu32
-                       " is none of the %" PRIu32 " nodes",
+                       " is not one of the %" PRIu32 " nodes",
                        sherd__meta_where(meta), meta->f.ops[i].name, row, node,
                        meta->f.settings.nodes);
 }
@@ -142,8 +142,8 @@ static int read_rows(const sherd_meta *meta, const sherd__meta_part *p, sherd__n
         int64_t at = err ? -1 : sherd__meta_row_fault(out, width, (size_t)cols, seen);
         if (at >= 0)
             err = sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
-                              "%s: operation %s, row %" PRIu64 " of %s is no permutation (position "
-                              "%" PRId64 ")",
+                              "%s: operation %s, row %" PRIu64 " of %s is not a permutation "
+                              "(position %" PRId64 ")",
                               sherd__meta_where(meta), meta->f.ops[p->i].name, p->row + q,
                               sherd__metafile_table_name(p->table), at);
     }
@@ -205,13 +205,14 @@ int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t
     if (width == 0 || row > all || rows > all - row)
         return sherd__fail(d, SHERD_EINVAL, "`sherd meta show` lists what there is",
                            "%s: operation %s has %" PRIu64 " rows of %s, rows %" PRIu64
-                           " to %" PRIu64 " were asked for",
+                           " to %" PRIu64 " were requested",
                            sherd__meta_where(meta), meta->f.ops[i].name, width ? all : 0,
                            sherd__metafile_table_name(table), row, row + rows);
     if (!sherd_meta_expanded(meta) || step > 0) {
         if (!sherd_meta_seed(meta))
             return sherd__fail(d, SHERD_EUNSUPPORTED, "give the seed with --seed FILE",
-                               "%s: holds the permutations of one step only; others need the seed",
+                               "%s: contains the permutations of one step only; other steps need "
+                               "the seed",
                                sherd__meta_where(meta));
         return rows_of_seed(meta, &part, step, out, d);
     }

@@ -72,7 +72,7 @@ static int copy(saving *s, const sherd__meta_part *p, uint8_t *out, sherd_diag *
     for (size_t q = 0; q < rows && !err; q++)
         if (sherd__meta_row_fault(out + q * cols * width, width, cols, s->scratch) >= 0)
             err = sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
-                              "%s: operation %s, row %llu of %s is no permutation",
+                              "%s: operation %s, row %llu of %s is not a permutation",
                               sherd__meta_where(s->meta), s->meta->f.ops[p->i].name,
                               (unsigned long long)(p->row + q),
                               sherd__metafile_table_name(p->table));
@@ -102,8 +102,8 @@ static int copy_exposures(sherd_meta *meta, size_t i, uint32_t *out, sherd_diag 
     sherd__metafile_exposures_sha256(sha256, out, (size_t)sherd_meta_columns(&meta->f.ops[i]));
     if (memcmp(sha256, meta->f.exposures_sha256[i], sizeof sha256) == 0) return SHERD_OK;
     return sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
-                       "%s: operation %s: the exposures have another digest than the manifest "
-                       "gives",
+                       "%s: operation %s: the digest of the exposures differs from the one in the "
+                       "manifest",
                        sherd__meta_where(meta), meta->f.ops[i].name);
 }
 
@@ -124,7 +124,7 @@ static int save(sherd_meta *meta, const char *path, const sherd_meta_save_option
     sherd__metafile_source source = { fill_exposures, fill_rows, &s };
     if (meta->seed_wrong)
         return sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
-                           "%s: the seed is not the one that the manifest commits to",
+                           "%s: the seed does not match the commitment of the manifest",
                            sherd__meta_where(meta));
     if (opt->seconds) memset(opt->seconds, 0, meta->f.count * sizeof *opt->seconds);
     sherd__meta_begin(meta);
@@ -157,7 +157,7 @@ static uint64_t free_at(const char *path)
 static int check_room(const sherd_meta *meta, const char *path, const sherd_meta_save_options *opt,
                       sherd_diag *d)
 {
-    static const char hint[] = "the seed form (--form seed) holds the same in 32 bytes";
+    static const char hint[] = "the seed form (--form seed) contains the same in 32 bytes";
     double entries = 0;
     uint64_t bytes = 0, room = opt->expanded ? free_at(path) : UINT64_MAX;
     char needs[16], has[16];
@@ -167,7 +167,7 @@ static int check_room(const sherd_meta *meta, const char *path, const sherd_meta
                    (double)op->k * (double)op->n;
         if (entries > EXPANDED_MAX)
             return sherd__fail(d, SHERD_EINVAL, hint,
-                               "the expanded form of %s and what is before it would be more than "
+                               "the expanded form of %s, and all before it, would take more than "
                                "%s",
                                op->name, sherd__bytes_text(EXPANDED_MAX, needs));
         bytes += sherd_meta_bytes(meta, i);

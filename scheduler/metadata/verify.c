@@ -29,11 +29,11 @@ typedef struct checking {
 
 static int wrong(const checking *c, uint64_t row, const char *what, const char *why)
 {
-    const char *hint = c->seed ? "expand it anew from the seed: sherd meta compact, then expand"
+    const char *hint = c->seed ? "expand it again from the seed: sherd meta compact, then expand"
                                : "restore the file from a copy";
     if (c->meta->seed_wrong) {
         hint = "restore the file from a copy";
-        why = "does not follow from the seed, which is not the one that the manifest commits to";
+        why = "does not follow from the seed, which does not match the commitment of the manifest";
     }
     return sherd__fail(c->d, SHERD_EFORMAT, hint, "%s: operation %s, row %" PRIu64 ": %s %s",
                        sherd__meta_where(c->meta), c->meta->f.ops[c->op].name, row, what, why);
@@ -46,17 +46,17 @@ static int compare_exposures(checking *c, const uint32_t *got, uint32_t *want, u
     uint8_t sha256[32];
     for (uint64_t i = 0; i < len; i++)
         if (got[i] >= c->meta->f.settings.nodes)
-            return wrong(c, i, "the exposure", "is none of the nodes");
+            return wrong(c, i, "the exposure", "is not one of the nodes");
     if (c->seed) {
         int err = sherd__meta_derive_exposures(c->meta, c->seed, c->op, want, c->d);
         if (err) return err;
         for (uint64_t i = 0; i < len; i++)
             if (got[i] != want[i])
-                return wrong(c, i, "the exposure", "is not the one that the seed gives");
+                return wrong(c, i, "the exposure", "is not the one that follows from the seed");
     }
     sherd__metafile_exposures_sha256(sha256, got, (size_t)len);
     if (memcmp(sha256, c->meta->f.exposures_sha256[c->op], sizeof sha256) == 0) return SHERD_OK;
-    return wrong(c, 0, "the exposures", "have another digest than the manifest gives");
+    return wrong(c, 0, "the exposures", "have another digest than the one in the manifest");
 }
 
 static int check_exposures(checking *c)
@@ -80,7 +80,7 @@ static int check_row(const checking *c, uint64_t row, size_t q)
 {
     const uint8_t *p = c->got + q * c->row_bytes, *v = c->inverse + q * c->row_bytes;
     if (sherd__meta_row_fault(p, c->width, c->cols, c->seen) >= 0)
-        return wrong(c, row, sherd__metafile_table_name(c->there), "is no permutation");
+        return wrong(c, row, sherd__metafile_table_name(c->there), "is not a permutation");
     for (size_t j = 0; j < c->cols; j++)
         if (sherd__meta_value(v, c->width, sherd__meta_value(p, c->width, j)) != j)
             return wrong(c, row, sherd__metafile_table_name(c->back), "is not the inverse");
@@ -90,7 +90,7 @@ static int check_row(const checking *c, uint64_t row, size_t q)
 /* Compares the rows of both tables with those derived from the seed. */
 static int compare_rows(const checking *c, uint64_t row, size_t rows)
 {
-    static const char why[] = "is not what the seed gives";
+    static const char why[] = "does not follow from the seed";
     size_t len = rows * c->row_bytes;
     if (memcmp(c->got, c->want, len) == 0 && memcmp(c->inverse, c->want_inverse, len) == 0)
         return SHERD_OK;
@@ -197,7 +197,7 @@ int sherd_meta_verify(sherd_meta *meta, sherd_diag *d)
         err = sherd__meta_verify_operation(meta, i, d);
     if (!err && meta->seed_wrong)
         err = sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
-                          "%s: the manifest commits to another seed than the file holds",
+                          "%s: the manifest commits to another seed than the one in the file",
                           sherd__meta_where(meta));
     return err;
 }

@@ -26,7 +26,7 @@
 #define ANSWERS_BYTES (64u << 20)                /* larger than any cache of a core */
 #define ANSWERS_MAX (2u * SHERD__LCC_BLOCKS_MAX) /* 2 K + 2 T - 1 of K + T points */
 
-typedef struct rehearsal {
+typedef struct measured {
     sherd__prepared *p;
     const sherd_hooks *hooks;
     sherd__scheme_shape shape;
@@ -34,7 +34,7 @@ typedef struct rehearsal {
     uint8_t *zeros;         /* zeros_len bytes, at least one answer */
     uint64_t zeros_len, at;
     double hide_s, fold_s; /* of the last position */
-} rehearsal;
+} measured;
 
 static void let_go(sherd__cell_work *w, uint32_t slots)
 {
@@ -45,7 +45,7 @@ static void let_go(sherd__cell_work *w, uint32_t slots)
     }
 }
 
-static int hide(rehearsal *r, uint32_t panel, bool *empty)
+static int hide(measured *r, uint32_t panel, bool *empty)
 {
     const sherd__hiding *h = &r->p->hiding;
     uint32_t slots = r->shape.slots;
@@ -62,7 +62,7 @@ static int hide(rehearsal *r, uint32_t panel, bool *empty)
     return err;
 }
 
-static const uint8_t *answer(rehearsal *r)
+static const uint8_t *answer(measured *r)
 {
     uint64_t len = r->shape.result_max;
     if (r->at + len > r->zeros_len) r->at = 0;
@@ -70,7 +70,7 @@ static const uint8_t *answer(rehearsal *r)
     return r->zeros + r->at - len;
 }
 
-static int fold(rehearsal *r, uint32_t panel, const bool *empty)
+static int fold(measured *r, uint32_t panel, const bool *empty)
 {
     const sherd__hiding *h = &r->p->hiding;
     const uint8_t *bodies[ANSWERS_MAX];
@@ -86,7 +86,7 @@ static int fold(rehearsal *r, uint32_t panel, const bool *empty)
     return err;
 }
 
-static int rehearse_cells(rehearsal *r, sherd__calibration *out)
+static int measure_cells(measured *r, sherd__calibration *out)
 {
     bool *empty = sherd__calloc(r->shape.slots, sizeof *empty);
     double first_hide = 0, first_fold = 0, hide_s = 0, fold_s = 0, all = 0;
@@ -113,7 +113,7 @@ static int rehearse_cells(rehearsal *r, sherd__calibration *out)
 
 /* Reads the first chunks of each slot's resident block, as the loop thread does, and sets the time
  * for all of its bytes. */
-static int rehearse_fill(rehearsal *r, sherd__calibration *out, uint64_t bytes)
+static int measure_fill(measured *r, sherd__calibration *out, uint64_t bytes)
 {
     const sherd__hiding *h = &r->p->hiding;
     uint8_t *part = sherd__alloc(SHERD__CHUNK);
@@ -175,11 +175,11 @@ static uint64_t answers_bytes(const sherd__scheme_shape *s)
     return each > ANSWERS_BYTES ? each : ANSWERS_BYTES;
 }
 
-int sherd__rehearse(sherd__calibration *out, sherd__prepared *p, const sherd__traffic *t,
-                    const sherd_hooks *hooks)
+int sherd__calibration_measure(sherd__calibration *out, sherd__prepared *p, const sherd__traffic *t,
+                               const sherd_hooks *hooks)
 {
     const sherd__kernel_rates here = sherd__kernel_rates_here();
-    rehearsal r = { .p = p, .hooks = hooks };
+    measured r = { .p = p, .hooks = hooks };
     int err = SHERD_OK;
     *out = (sherd__calibration){ 0 };
     p->hiding.ops->shape(p->hiding.ctx, &r.shape);
@@ -192,8 +192,8 @@ int sherd__rehearse(sherd__calibration *out, sherd__prepared *p, const sherd__tr
     r.zeros = sherd__alloc(r.zeros_len);
     if (r.zeros) memset(r.zeros, 0, r.zeros_len);
     else err = SHERD_ENOMEM;
-    if (!err && r.shape.resident) err = rehearse_fill(&r, out, t->first);
-    if (!err) err = rehearse_cells(&r, out);
+    if (!err && r.shape.resident) err = measure_fill(&r, out, t->first);
+    if (!err) err = measure_cells(&r, out);
     double judge = r.shape.primes_len ? here.judge_residues : here.judge_f64;
     out->fold_s += (double)t->answer / judge;
     sherd__free(r.zeros);

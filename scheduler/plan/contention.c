@@ -28,7 +28,7 @@
 #define LINE 64u
 
 typedef struct member {
-    sherd__contention *company;
+    sherd__contention *shared;
     uint8_t *memory, *first, *scratch[2];
     size_t set, sets; /* index of the next operands; number of sets of operands */
     double flops, busy_s;
@@ -80,7 +80,7 @@ static parts parts_of(const sherd__contention_work *w)
 
 static bool settle(member *m)
 {
-    const sherd__contention_work *w = &m->company->work;
+    const sherd__contention_work *w = &m->shared->work;
     size_t left = 0, sorted = 0, each = parts_of(w).all;
     sherd__limbs x = { .n = w->rows, .k = w->inner, .m = w->cols };
     m->sets = MEMORY / each + 1;
@@ -97,7 +97,7 @@ static bool settle(member *m)
 
 static bool multiply(member *m)
 {
-    const sherd__contention_work *w = &m->company->work;
+    const sherd__contention_work *w = &m->shared->work;
     parts p = parts_of(w);
     uint8_t *set = m->first + m->set++ % m->sets * p.all;
     if (w->residues) {
@@ -118,7 +118,7 @@ static bool multiply(member *m)
 /* Computes and counts one more product. */
 static bool step(member *m)
 {
-    const sherd__contention_work *w = &m->company->work;
+    const sherd__contention_work *w = &m->shared->work;
     double began = sherd__clock_busy_s();
     if (!multiply(m)) return false;
     m->busy_s += sherd__clock_busy_s() - began;
@@ -130,7 +130,7 @@ static void *keep_on(void *arg)
 {
     member *m = arg;
     bool ok = settle(m) && multiply(m);
-    while (ok && !atomic_load(&m->company->over)) ok = step(m);
+    while (ok && !atomic_load(&m->shared->over)) ok = step(m);
     return NULL;
 }
 
@@ -147,7 +147,7 @@ static void start_others(sherd__contention *c, unsigned others)
     sigset_t before;
     sherd__signals_hold(&before);
     for (unsigned i = 1; i <= others; i++) {
-        c->members[i].company = c;
+        c->members[i].shared = c;
         if (pthread_create(&c->members[i].thread, NULL, keep_on, &c->members[i])) break;
         c->others++;
     }
@@ -161,7 +161,7 @@ sherd__contention *sherd__contention_begin(unsigned others, const sherd__content
     c->work = part_of(w);
     start_others(c, others);
     member *me = &c->members[0];
-    me->company = c;
+    me->shared = c;
     bool ok = settle(me) && multiply(me);
     for (double began = sherd__clock_s(); ok && sherd__clock_s() - began < ENOUGH_S;) ok = step(me);
     return c;

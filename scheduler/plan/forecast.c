@@ -87,7 +87,7 @@ typedef struct forecast {
     const sherd_product_options *opt;
     sherd__nodes nodes;
     uint32_t *domain;
-    char domain_fault[900];
+    sherd__domain_fault domain_fault;
     double *c, *own_c;
     double prepare_s; /* time of preparing: scanning the operands, allocating the result */
     bool alike;       /* only shapes are given */
@@ -97,7 +97,7 @@ typedef struct forecast {
 /* Results of measuring this machine. */
 typedef struct measured {
     sherd__calibration own;
-    sherd__kernel_rates pace;
+    sherd__kernel_rates kernel_rates;
     double gflops; /* of one thread, for products like the tasks'; 0: not measured here */
     bool residues; /* packed, as transferred */
 } measured;
@@ -112,7 +112,7 @@ static uint64_t budget(const sherd_forecast_options *f, uint32_t nodes, bool rem
 static int number_nodes(forecast *w, const sherd_forecast_options *f, const sherd__peers *peers)
 {
     sherd__nodes *n = &w->nodes;
-    uint32_t split[2], unnamed;
+    uint32_t unnamed;
     sherd__peer **list = sherd__calloc(peers->len, sizeof *list);
     w->domain = sherd__calloc(peers->len, sizeof *w->domain);
     int err = list && w->domain ? SHERD_OK : SHERD_ENOMEM;
@@ -123,14 +123,16 @@ static int number_nodes(forecast *w, const sherd_forecast_options *f, const sher
         list[n->count++] = &peers->list[i];
     }
     for (unnamed = 0; !err && unnamed < n->count && list[unnamed]->domain[0];) unnamed++;
-    if (!err)
-        err = sherd__domains_number(list, n->count, sherd__addresses_written, NULL, w->domain,
-                                    &n->domains, split);
+    sherd__domains found = { .of = w->domain };
+    if (!err) err = sherd__domains_number(&found, list, n->count, sherd__addresses_written, NULL);
+    n->domains = found.len;
     n->usable = n->domains;
     n->memory = budget(f, n->count, n->remote);
-    if (!err && sherd__domains_fault(list, n->count, unnamed, split, f->same_host_domains,
-                                     w->domain_fault, sizeof w->domain_fault, &n->domain_hint))
-        n->domain_fault = w->domain_fault;
+    if (!err && sherd__domains_fault(&found, list, n->count, unnamed, f->same_host_domains,
+                                     &w->domain_fault)) {
+        n->domain_fault = w->domain_fault.text;
+        n->domain_hint = w->domain_fault.hint;
+    }
     sherd__free(list);
     return err;
 }
@@ -190,11 +192,11 @@ static int take_result(forecast *w, double *given, sherd_diag *d)
         size_t row = w->b.cols > RESULT_MAX / sizeof *w->c ? 0 : w->b.cols * sizeof *w->c;
         if (row)
             snprintf(hint, sizeof hint,
-                     "forecast %zu of its rows, and scale up; or bytes alone (no_time)",
+                     "forecast %zu of its rows, and scale up; or bytes only (no_time)",
                      (size_t)(RESULT_MAX / row));
         return sherd__fail(d, SHERD_ERANGE,
                            row ? hint : "forecast some of its columns, and scale up",
-                           "a result of %zu x %zu is too large to be rehearsed with: above %u MB",
+                           "a result of %zu x %zu is too large to measure with: above %u MB",
                            w->a.rows, w->b.cols, (unsigned)(RESULT_MAX / 1000000));
     }
     len = w->a.rows * w->b.cols * sizeof *w->c;
@@ -288,15 +290,15 @@ static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_op
     m->residues = task.residues;
     if (f->no_measurements) {
         m->own = sherd__calibration_typical(&w->p, t);
-        m->pace = sherd__kernel_rates_typical();
+        m->kernel_rates = sherd__kernel_rates_typical();
         fill_rates(rates, f, &w->nodes);
         return SHERD_OK;
     }
     sherd__blas_threads_set(1);
     if (!(told_speed(w, t, f) > 0)) c = sherd__contention_begin(others_of(w, task.residues), &task);
-    int err = sherd__rehearse(&m->own, &w->p, t, &f->hooks);
+    int err = sherd__calibration_measure(&m->own, &w->p, t, &f->hooks);
     if (!err) {
-        m->pace = sherd__kernel_rates_here();
+        m->kernel_rates = sherd__kernel_rates_here();
         fill_rates(rates, f, &w->nodes);
     }
     m->gflops = sherd__contention_end(c);
@@ -322,7 +324,7 @@ static void find_own(sherd_forecast *out, const forecast *w, const measured *m, 
  * products. */
 static double conversions(const sherd__traffic *t, const measured *m)
 {
-    const sherd__kernel_rates *p = &m->pace;
+    const sherd__kernel_rates *p = &m->kernel_rates;
     if (m->residues) /* integers become packed residues: widened, reduced and packed */
         return t->right.widened / p->widen + 2 * t->right.packed / p->pack;
     return t->unpacked / p->unpack + t->packed / p->pack + t->widened / p->widen +
@@ -396,7 +398,7 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
         pthread_mutex_unlock(&blas);
     }
     if (err == SHERD_EINTERRUPTED) return sherd__fail(d, err, NULL, "interrupted");
-    if (err) return sherd__fail(d, err, NULL, "cannot forecast: %s", sherd_strerror(err));
+    if (err) return sherd__fail_to(d, err, "forecast");
     out->tasks = t.tasks;
     out->bytes_out = t.out;
     out->bytes_in = t.in;

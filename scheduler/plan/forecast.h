@@ -46,10 +46,10 @@ int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool ali
 typedef struct sherd__calibration {
     double hide_s, fold_s, fill_s;
 } sherd__calibration;
-int sherd__rehearse(sherd__calibration *out, sherd__prepared *p, const sherd__traffic *t,
-                    const sherd_hooks *hooks) SHERD_MUST;
-/** Returns what sherd__rehearse would measure on a typical machine, from the number of bytes: right
- *  within a factor of two or so. */
+int sherd__calibration_measure(sherd__calibration *out, sherd__prepared *p, const sherd__traffic *t,
+                               const sherd_hooks *hooks) SHERD_MUST;
+/** Returns what sherd__calibration_measure would measure on a typical machine, from the number of
+ *  bytes: right within a factor of two or so. */
 sherd__calibration sherd__calibration_typical(const sherd__prepared *p, const sherd__traffic *t);
 
 #endif

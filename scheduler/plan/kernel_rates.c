@@ -37,8 +37,8 @@ typedef struct bench {
     sherd__masks *masks; /* of a separate key; they hide nothing */
 } bench;
 
-static sherd__kernel_rates pace = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
-                                    UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
+static sherd__kernel_rates measured = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
+                                        UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
 static sherd__fresh fresh = SHERD__FRESH;
 
 /* Unpacks ROWS columns of COLS rows, as nodes process a strip of the inner dimension. */
@@ -137,14 +137,14 @@ static void measure(void)
         memset(b.memory, 0, MEMORY); /* maps separate pages instead of one shared zero page */
         b.body = b.memory;
         for (size_t i = 0; i < 4 * COLS; i++) b.rs[i] = 1;
-        pace.pack = rate_of(pack, &b, SHERD__RESIDUE_BYTES);
-        pace.unpack = rate_of(unpack, &b, SHERD__RESIDUE_BYTES);
-        pace.judge_residues = rate_of(judge_residues, &b, SHERD__RESIDUE_BYTES);
-        pace.widen = rate_of(widen, &b, sizeof(float));
-        pace.mask = rate_of(mask, &b, SHERD__RESIDUE_BYTES);
-        pace.judge_f64 = rate_of(judge_f64, &b, sizeof(double));
-        pace.lay = rate_of(lay, &b, sizeof(double));
-        pace.stream = rate_of(stream, &b, sizeof(double));
+        measured.pack = rate_of(pack, &b, SHERD__RESIDUE_BYTES);
+        measured.unpack = rate_of(unpack, &b, SHERD__RESIDUE_BYTES);
+        measured.judge_residues = rate_of(judge_residues, &b, SHERD__RESIDUE_BYTES);
+        measured.widen = rate_of(widen, &b, sizeof(float));
+        measured.mask = rate_of(mask, &b, SHERD__RESIDUE_BYTES);
+        measured.judge_f64 = rate_of(judge_f64, &b, sizeof(double));
+        measured.lay = rate_of(lay, &b, sizeof(double));
+        measured.stream = rate_of(stream, &b, sizeof(double));
     }
     sherd__masks_free(b.masks);
     sherd__free(b.x);
@@ -170,7 +170,7 @@ sherd__kernel_rates sherd__kernel_rates_here(void)
 {
     bool again = sherd__fresh_lock(&fresh);
     if (again) measure();
-    sherd__kernel_rates now = pace;
+    sherd__kernel_rates now = measured;
     sherd__fresh_unlock(&fresh, again);
     return now;
 }

@@ -220,7 +220,7 @@ static int check_options(const sherd_product_options *opt, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL, "choose --bits-b between 2 and 26",
                            "exact mode with %u bits for B: 2 to 26 are possible", opt->bits_b);
     if (opt->encoding > SHERD_ENCODING_CSR || !(opt->link_rate >= 0))
-        return sherd__fail(d, SHERD_EINVAL, "sherd/product.h has what there is",
+        return sherd__fail(d, SHERD_EINVAL, "sherd/product.h lists the encodings",
                            "unknown encoding %d, or a link of %g bytes a second",
                            (int)opt->encoding, opt->link_rate);
     if (opt->exposure_max < 0 || opt->exposure_max > 1)
@@ -236,8 +236,8 @@ static int check_shapes(sherd_view a, sherd_view b, sherd_diag *d)
                            "A is %zu x %zu and B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
     if (a.rows <= UINT32_MAX && a.cols <= UINT32_MAX && b.cols <= UINT32_MAX) return SHERD_OK;
     return sherd__fail(d, SHERD_ESHAPE, "cut the operands",
-                       "A is %zu x %zu and B is %zu x %zu: no dimension may pass 2^32 - 1", a.rows,
-                       a.cols, b.rows, b.cols);
+                       "A is %zu x %zu and B is %zu x %zu: no dimension may exceed 2^32 - 1",
+                       a.rows, a.cols, b.rows, b.cols);
 }
 
 int sherd__prepare_multiply(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
@@ -277,9 +277,7 @@ int sherd__prepare_part(sherd__prepared *p, const sherd__matrices *m, const sher
     if (!err) err = set_up_ledger(p, nodes, opt, d);
     if (err) {
         sherd__prepared_fini(p);
-        return d && d->code ? err
-                            : sherd__fail(d, err, NULL, "cannot prepare the product: %s",
-                                          sherd_strerror(err));
+        return d && d->code ? err : sherd__fail_to(d, err, "prepare the product");
     }
     return SHERD_OK;
 }
@@ -340,13 +338,13 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, const sherd__matrices 
                           "unknown element-wise operation %u", op);
     if (!err && sherd_scheme_private(opt->scheme))
         err = sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme permute, or compute it here",
-                          "an element-wise operation shows its operands to the nodes in clear: no "
-                          "private scheme does it");
+                          "an element-wise operation shows its operands to the nodes in clear: "
+                          "private schemes do not support it");
     if (!err && opt->exact)
-        err = sherd__fail(d, SHERD_EUNSUPPORTED, "leave the exact mode out",
+        err = sherd__fail(d, SHERD_EUNSUPPORTED, "omit the exact mode",
                           "element-wise operations are computed in float64 only");
     if (!err && arity == 2 && (a.rows != b.rows || a.cols != b.cols))
-        err = sherd__fail(d, SHERD_ESHAPE, "both operands must have one shape",
+        err = sherd__fail(d, SHERD_ESHAPE, "both operands must have the same shape",
                           "A is %zu x %zu and B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
     if (!err && m->ld < a.cols)
         err = sherd__fail(d, SHERD_EINVAL, "give the result rows at least as long as those of A",
@@ -356,9 +354,7 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, const sherd__matrices 
     if (!err) err = fill_in_apply(p, m, nodes, opt, d);
     if (err) {
         sherd__prepared_fini(p);
-        return d && d->code ? err
-                            : sherd__fail(d, err, NULL, "cannot prepare the operation: %s",
-                                          sherd_strerror(err));
+        return d && d->code ? err : sherd__fail_to(d, err, "prepare the operation");
     }
     return SHERD_OK;
 }
@@ -461,8 +457,7 @@ static int check_exposures(size_t len, uint32_t nodes, const sherd_product_optio
     int err = begin(&p, nodes);
     if (!err) err = sherd__prepare_draw(&p, len, opt, &mine);
     if (err && mine.code) (void)!sherd__fail(d, err, mine.hint, "%s", mine.message);
-    else if (err)
-        (void)!sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
+    else if (err) (void)!sherd__fail_to(d, err, "draw exposures");
     size_t most = err ? 0 : sherd__prepare_widest(&p, len);
     while (!err && p.planned[node] < most) node++;
     double share = (double)most / (double)len; /* the ledger rounds its bound to whole entries */

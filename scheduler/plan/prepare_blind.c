@@ -46,8 +46,8 @@ static int check_widths(const sherd__maskfile_head *h, const sherd_product_optio
     uint32_t a = opt->bits ? opt->bits : h->bits_a, b = opt->bits_b ? opt->bits_b : h->bits_b;
     if (a == h->bits_a && b == h->bits_b) return SHERD_OK;
     bool of_a = a != h->bits_a; /* otherwise B's width was requested: here it does not follow A's */
-    return sherd__fail(d, SHERD_EINVAL, "leave the bits out, or prepare masks for these",
-                       "%s: masks for %u bits of A and %u of B, asked for %u of %s", opt->masks,
+    return sherd__fail(d, SHERD_EINVAL, "omit the bits, or prepare masks for these",
+                       "%s: masks for %u bits of A and %u of B, requested %u of %s", opt->masks,
                        h->bits_a, h->bits_b, of_a ? a : b, of_a ? "A" : "B");
 }
 
@@ -74,8 +74,8 @@ static int check_b(const sherd__maskfile_head *h, sherd_view b, bool shape,
     sherd__digest digest;
     if (h->k != b.rows || h->m != b.cols)
         return sherd__fail(d, SHERD_ESHAPE, "prepare masks for this B",
-                           "%s: masks for a B of %llu x %llu, this one is %zu x %zu", path,
-                           (ull)h->k, (ull)h->m, b.rows, b.cols);
+                           "%s: masks for a B of %llu x %llu, this B is %zu x %zu", path, (ull)h->k,
+                           (ull)h->m, b.rows, b.cols);
     if (shape) return SHERD_OK;
     int err = sherd__profile_hash(opt->profile_b, &digest, &opt->hooks, d);
     if (err || !memcmp(digest.sha256, h->b.sha256, sizeof digest.sha256)) return err;
@@ -178,7 +178,7 @@ static int blind_prepare(sherd__prepared *p, const sherd__matrices *m, const she
                            "make them with sherd prepare, and name the file (--masks)",
                            "the scheme blind needs masks that were prepared for B");
     if (!a.data && a.rows && a.cols)
-        return sherd__fail(d, SHERD_EUNSUPPORTED, "multiply by it as often as there are masks for",
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "multiply by it while there are masks",
                            "an operand is not kept at the nodes under blind");
     int err = sherd__maskfile_open(&p->masks, opt->masks, opt->masks_state, runs, d);
     if (err) return err;
@@ -191,7 +191,8 @@ static int blind_prepare(sherd__prepared *p, const sherd__matrices *m, const she
     if (!err && a.rows > sherd__maskfile_left(p->masks))
         err = sherd__fail(d, SHERD_EEXPOSURE,
                           "prepare more with sherd prepare, or multiply fewer rows",
-                          "%s: %llu rows of masks are left, and A has %zu: none is used twice",
+                          "%s: %llu rows of masks are left, and A has %zu rows: no row of masks is "
+                          "used twice",
                           opt->masks, (ull)sherd__maskfile_left(p->masks), a.rows);
     if (err) return err;
     double e = 2.0 / (double)sherd__primes_default.p[p->primes_len - 1];

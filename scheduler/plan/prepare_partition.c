@@ -82,9 +82,19 @@ static size_t wire_size(sherd_view v, bool exact, const sherd__fixed *f)
     return sherd_dtype_size((sherd_dtype)sherd__partition_dtype(v, exact, f));
 }
 
-static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nodes *nodes,
-                const sherd_product_options *opt, size_t widest, double density, sherd_diag *d)
+/* What a plan needs to know of the operands. */
+typedef struct facts {
+    bool finite;    /* both are */
+    double density; /* the part of A's entries that is not zero; 1 if B is not finite */
+    uint64_t nonzeros;
+    size_t widest; /* columns of A of the largest slot */
+} facts;
+
+static int plan(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
+                const sherd_product_options *opt, const facts *of, sherd_diag *d)
 {
+    const sherd_view a = m->a, b = m->b;
+    const size_t widest = of->widest;
     bool plain = !sherd__prepare_shuffles(p);
     size_t g = opt->group == 0 || opt->group > widest ? widest : opt->group;
     size_t groups = plain ? 1 : g ? (widest + g - 1) / g : 0;
@@ -96,7 +106,7 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
         .m = b.cols,
         .slots = p->slots,
         .widest = widest,
-        .rows_kept = (double)groups * (g == 1 && !plain ? density : 1),
+        .rows_kept = (double)groups * (g == 1 && !plain ? of->density : 1),
         .rows_longest = plain ? (a.rows + p->slots - 1) / p->slots : a.rows,
         .size_a = p->size_a,
         .size_b = p->size_b,
@@ -106,19 +116,19 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
     return sherd__prepare_cut(p, &in, nodes, d);
 }
 
-static int look_at(sherd__prepared *p, sherd_view a, sherd_view b, const sherd_product_options *opt,
-                   bool *finite, double *density, uint64_t *nonzeros, sherd_diag *d)
+static int look_at(sherd__prepared *p, const sherd__matrices *m, const sherd_product_options *opt,
+                   facts *out, sherd_diag *d)
 {
-    *density = 1;
-    *nonzeros = 0;
+    const sherd_view a = m->a, b = m->b;
+    *out = (facts){ .density = 1 };
     p->b_finite = sherd__profile_scan(opt->profile_b)->nonfinite == 0;
-    *finite = p->b_finite && a.data;
+    out->finite = p->b_finite && a.data;
     if (a.data) {
         const sherd__scan *scan = sherd__profile_scan(opt->profile_a);
-        *finite = *finite && scan->nonfinite == 0;
+        out->finite = out->finite && scan->nonfinite == 0;
         size_t all = a.rows * a.cols;
-        *nonzeros = scan->nonzeros;
-        if (p->b_finite && all) *density = (double)scan->nonzeros / (double)all;
+        out->nonzeros = scan->nonzeros;
+        if (p->b_finite && all) out->density = (double)scan->nonzeros / (double)all;
     }
     p->tolerant = !opt->exact;
     p->check_error = opt->exact ? CHECK_ERROR_EXACT : 1;
@@ -179,15 +189,14 @@ static int partition_prepare(sherd__prepared *p, const sherd__matrices *m,
                              sherd_diag *d)
 {
     const sherd_view a = m->a, b = m->b;
-    bool finite, plain = !sherd__prepare_shuffles(p);
-    double density;
-    uint64_t nonzeros;
-    int err = look_at(p, a, b, opt, &finite, &density, &nonzeros, d);
+    bool plain = !sherd__prepare_shuffles(p);
+    facts of;
+    int err = look_at(p, m, opt, &of, d);
     if (!err && !plain) err = sherd__prepare_draw(p, a.cols, opt, d);
     if (!err && plain && opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
     if (err) return err;
-    size_t widest = plain ? a.cols : sherd__prepare_widest(p, a.cols);
-    err = plan(p, a, b, nodes, opt, widest, density, d);
+    of.widest = plain ? a.cols : sherd__prepare_widest(p, a.cols);
+    err = plan(p, m, nodes, opt, &of, d);
     if (err) return err;
     sherd__partition_params deal = {
         .a = a,
@@ -201,7 +210,7 @@ static int partition_prepare(sherd__prepared *p, const sherd__matrices *m,
         .tile_cols = p->plan.tile_cols,
         .perm_cache = p->plan.perm_cache,
         .skip_zeros = p->b_finite && !plain,
-        .finite = finite,
+        .finite = of.finite,
         .exact = opt->exact,
         .fixed_a = p->fixed_a,
         .fixed_b = p->fixed_b,
@@ -215,8 +224,8 @@ static int partition_prepare(sherd__prepared *p, const sherd__matrices *m,
     if (err) return err;
     for (uint32_t i = 0; i < p->slots; i++)
         p->planned[i] = (uint32_t)sherd__partition_planned(&p->hiding, i);
-    set_up_encoding(p, a, b, widest, nodes, opt);
-    choose_encoding(p, a, nonzeros);
+    set_up_encoding(p, a, b, of.widest, nodes, opt);
+    choose_encoding(p, a, of.nonzeros);
     return SHERD_OK;
 }
 

@@ -27,17 +27,23 @@
 
 /* Sets the width that the range proof uses: that of the element type if it is narrow, otherwise the
  * width that the caller allows. known: v's profile, or NULL. */
-static int bound(sherd__fixed *f, sherd_view v, sherd_profile *known, unsigned bits,
-                 const char *name, const char *hint, sherd_diag *d)
+/* An operand for messages: its name, and the remedy where bytes need more bits. */
+typedef struct named {
+    const char *name, *hint;
+} named;
+
+static int bound(sherd__fixed *f, sherd_view v, sherd_profile *known, unsigned bits, named of,
+                 sherd_diag *d)
 {
+    const char *name = of.name;
     sherd_diag mine = { 0 };
     int err = known ? sherd__profile_fixed(known, bits, name, f, d)
                     : sherd__fixed_choose(v, bits, name, f, d);
     if (err || !f->integers) return err;
     if (v.dtype == SHERD_U8 && bits < U8_BITS)
-        return sherd__fail(d, SHERD_EINVAL, hint,
-                           "%s: holds bytes (u8), which take %u bits with their sign, and %u were "
-                           "asked for",
+        return sherd__fail(d, SHERD_EINVAL, of.hint,
+                           "%s: contains bytes (u8), which take %u bits with their sign, and %u "
+                           "were requested",
                            name, U8_BITS, bits);
     if (v.dtype == SHERD_U8) {
         f->bits = U8_BITS;
@@ -50,8 +56,8 @@ static int bound(sherd__fixed *f, sherd_view v, sherd_profile *known, unsigned b
                            mine.message);
     if (err)
         return sherd__fail(d, err,
-                           "give more bits, 26 at most: they are not chosen by what an "
-                           "operand holds, since their number shows",
+                           "give more bits, 26 at most: they are not chosen by the values of an "
+                           "operand, since nodes see their number",
                            "%s", mine.message);
     f->bits = bits;
     f->bound = (UINT64_C(1) << (bits - 1)) - 1;
@@ -61,14 +67,15 @@ static int bound(sherd__fixed *f, sherd_view v, sherd_profile *known, unsigned b
 static int bound_a(sherd__prepared *p, sherd_view a, const sherd_product_options *opt,
                    sherd_diag *d)
 {
-    return bound(&p->fixed_a, a, opt->profile_a, opt->bits, sherd__name_a(opt),
-                 "give --bits 9 or more; --bits-b sets the right operand's apart", d);
+    const named of = { sherd__name_a(opt),
+                       "give --bits 9 or more; --bits-b is for the right operand only" };
+    return bound(&p->fixed_a, a, opt->profile_a, opt->bits, of, d);
 }
 
 static int bound_b(sherd__fixed *f, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
 {
-    return bound(f, b, opt->profile_b, opt->bits_b ? opt->bits_b : opt->bits, sherd__name_b(opt),
-                 "give --bits-b 9 or more", d);
+    const named of = { sherd__name_b(opt), "give --bits-b 9 or more" };
+    return bound(f, b, opt->profile_b, opt->bits_b ? opt->bits_b : opt->bits, of, d);
 }
 
 /* Determines the fixed point of both operands, and the primes that hold sums of `inner` products,
@@ -109,7 +116,7 @@ static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product
     char older[80] = "";
     if (nodes->older)
         snprintf(older, sizeof older,
-                 ", besides %u of older nodes, which take no windows of images", nodes->older);
+                 ", and %u of older nodes, which do not support windows of images", nodes->older);
     return sherd__fail(d, SHERD_EFEWNODES,
                        nodes->older ? "update the older nodes"
                                     : "start more nodes in domains of their own, or lower "
@@ -147,7 +154,7 @@ static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *node
     uint64_t least = share_least(opt), now = least - opt->spare + spare;
     if (t == 0)
         return sherd__fail(d, SHERD_EINVAL, "give 1 or more, or use --scheme plain",
-                           "--colluding 0 would hide nothing from the node that looks");
+                           "--colluding 0 would hide nothing from a single node");
     if (nodes->domain_fault)
         return sherd__fail(d, SHERD_EFORMAT, nodes->domain_hint, "%s", nodes->domain_fault);
     if (least > SHERD__LCC_SHARES_MAX || nodes->usable < now)
@@ -160,18 +167,18 @@ static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *node
     for (uint32_t i = 0; i < p->primes_len; i++)
         if (sherd__lcc_check(&p->code, sherd__primes_default.p[i]))
             return sherd__fail(d, SHERD_EINVAL, "use fewer nodes, or a smaller --colluding",
-                               "%u blocks, %u masks and %u shares are beyond what is coded", k, t,
-                               nodes->domains);
+                               "%u blocks, %u masks and %u shares are more than can be encoded", k,
+                               t, nodes->domains);
     return SHERD_OK;
 }
 
 /* The dimensions of a product. A share of A has `rows` rows of `left` numbers. Each of them makes
  * `each` rows of the product (windows of an image, or 1) with `right` columns; every entry is a sum
- * of `inner` products. turns: A^T is multiplied as well. */
+ * of `inner` products. transposed_too: A^T is multiplied as well. */
 typedef struct work {
     size_t rows, left, each, right, inner;
     size_t line; /* windows: number across an image, laid out at a time; else 0 */
-    bool turns;
+    bool transposed_too;
 } work;
 
 /* Bytes of the data about terms that are needed to check answers: residues as doubles, two trials
@@ -187,7 +194,7 @@ static checks checks_of(const sherd__prepared *p, const work *k)
     double blocks = p->code.blocks, masks = p->code.masks, terms = blocks + masks;
     double trials = 2, number = trials * sizeof(double) * p->primes_len;
     checks c = { .each = number * (blocks + 2 * masks + 1) * (double)k->inner };
-    if (k->turns) c.row = number * 2 * terms * (double)k->each;
+    if (k->transposed_too) c.row = number * 2 * terms * (double)k->each;
     if (k->line) { /* r for each position in an image; images, until windows are made of them */
         c.row += trials * sizeof(double) * (double)k->each;
         c.once = number * (terms * (double)k->left + (double)k->each) +
@@ -196,12 +203,19 @@ static checks checks_of(const sherd__prepared *p, const work *k)
     return c;
 }
 
+/* Memory for the work here and at each node, and the name of the node that has least, or NULL. */
+typedef struct room {
+    uint64_t here, node;
+    const char *smallest;
+} room;
+
 /* Plans panels and tiles. DEPTH positions are in memory at a time, each with all shares, enough
  * answers to decode, and the data to check them. */
-static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint64_t memory,
-                uint64_t node_memory, const sherd__nodes *nodes, const char *smallest,
+static int plan(sherd__prepared *p, const work *k, const room *in, const sherd__nodes *nodes,
                 sherd_diag *d)
 {
+    const uint64_t memory = in->here, node_memory = in->node;
+    sherd__plan *out = &p->plan;
     const double enough = (double)sherd__plan_enough(nodes->cell);
     const size_t inner = k->inner, rows = k->rows, right = k->right;
     const checks check = checks_of(p, k);
@@ -222,7 +236,7 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
                            "hold",
                            inner, p->primes_len, sherd__bytes_text((double)memory, own),
                            sherd__bytes_text((double)node_memory, there),
-                           smallest ? smallest : "a node");
+                           in->smallest ? in->smallest : "a node");
     }
     out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;
     double row = wire * ((double)k->left + (double)k->each * (double)out->tile_cols);
@@ -276,7 +290,7 @@ static int fit(sherd__prepared *p, const work *k, double kept, const sherd__node
     const char *smallest = node == nodes->memory ? nodes->smallest : NULL;
     if (kept > 0.6 * (double)node) return keeps_too_little(node, kept, d);
     p->node_memory = node;
-    return plan(&p->plan, p, k, opt->memory, node - (uint64_t)kept, nodes, smallest, d);
+    return plan(p, k, &(room){ opt->memory, node - (uint64_t)kept, smallest }, nodes, d);
 }
 
 /* Chooses a code and plans for these nodes; *tasks is the number of tasks. */
@@ -365,6 +379,15 @@ static double check_error(const sherd__prepared *p, bool windows)
     return e * e;
 }
 
+typedef struct kept_attempt {
+    sherd__prepared *p;
+    sherd_view a;
+    const sherd_keeping *how;
+    size_t part;
+    work k;
+    const sherd_product_options *opt;
+} kept_attempt;
+
 /*
  * Chooses primes and code for an A that is kept in parts. The primes hold sums over columns. They
  * also hold sums over the rows of a part (A^T*B); if that would take a third prime, which would
@@ -372,10 +395,14 @@ static double check_error(const sherd__prepared *p, bool windows)
  * *panel_rows rows, unless such a panel is too small. Rows are those of the product (windows if
  * there are any), except for `part` and *panel_rows.
  */
-static int kept_code(sherd__prepared *p, sherd_view a, size_t part, const work *k,
-                     const sherd__nodes *nodes, const sherd_product_options *opt,
-                     size_t *panel_rows, sherd_diag *d)
+static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, size_t *panel_rows,
+                     sherd_diag *d)
 {
+    sherd__prepared *p = t->p;
+    const sherd_view a = t->a;
+    const sherd_product_options *opt = t->opt;
+    const work *k = &t->k;
+    const size_t part = t->part;
     double widest = 1;
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
     size_t sums = part * k->each;
@@ -396,9 +423,9 @@ static int kept_code(sherd__prepared *p, sherd_view a, size_t part, const work *
     return err ? err : choose_code(p, part, nodes, opt, d);
 }
 
-static work work_of(sherd_view a, const sherd_keeping *how, bool turns)
+static work work_of(sherd_view a, const sherd_keeping *how, bool transposed_too)
 {
-    work k = { .left = a.cols, .each = 1, .inner = a.cols, .turns = turns };
+    work k = { .left = a.cols, .each = 1, .inner = a.cols, .transposed_too = transposed_too };
     sherd__windows w;
     if (how->windows && sherd__windows_fit(how->windows, &w)) {
         k.each = w.count;
@@ -413,19 +440,10 @@ static work work_of(sherd_view a, const sherd_keeping *how, bool turns)
 static int check_window(const sherd_keeping *how, const work *k, sherd_diag *d)
 {
     if (!how->windows || k->inner <= SHERD__WINDOW_MAX) return SHERD_OK;
-    return sherd__fail(d, SHERD_EFEWNODES, "keep the matrix of windows, or take smaller ones",
-                       "a window has %zu numbers, and nodes take windows of up to %zu", k->inner,
+    return sherd__fail(d, SHERD_EFEWNODES, "keep the matrix of windows, or use smaller ones",
+                       "a window has %zu numbers, and nodes accept windows of up to %zu", k->inner,
                        SHERD__WINDOW_MAX);
 }
-
-typedef struct kept_attempt {
-    sherd__prepared *p;
-    sherd_view a;
-    const sherd_keeping *how;
-    size_t part;
-    work k;
-    const sherd_product_options *opt;
-} kept_attempt;
 
 static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
 {
@@ -433,7 +451,7 @@ static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_
     sherd__prepared *p = t->p;
     work k = t->k;
     size_t panel_rows, part = t->part;
-    int err = kept_code(p, t->a, part, &k, nodes, t->opt, &panel_rows, d);
+    int err = kept_code(t, nodes, &panel_rows, d);
     if (err) return err;
     k.rows = (part + p->code.blocks - 1) / p->code.blocks;
     size_t all = t->a.rows / part * k.rows +
@@ -480,8 +498,8 @@ static int share_right(sherd__prepared *p, const sherd__kept_product *m,
     err = sherd__share_next(&p->hiding, m, &fixed);
     if (err == SHERD_ERANGE)
         return sherd__fail(d, err, "keep it in larger parts, or use fewer bits",
-                           "sums over %zu rows are beyond what the kept operand was coded for: "
-                           "its parts are smaller",
+                           "sums over %zu rows exceed what the kept operand was encoded for: its "
+                           "parts are smaller",
                            m->b.rows);
     return err ? sherd__fail(d, err, NULL, "the kept operand cannot be used: %s",
                              sherd_strerror(err))

@@ -55,7 +55,7 @@ int sherd__profile_check(const sherd_profile *p, sherd_view v, const char *name,
                p->view.col_stride == v.col_stride))
         return SHERD_OK;
     return sherd__fail(d, SHERD_EINVAL, "make a profile of each operand, of the same view",
-                       "the profile given for %s is one of another matrix", name);
+                       "the profile given for %s belongs to another matrix", name);
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */

@@ -59,7 +59,8 @@ struct sherd__secure_job {
     char refusal[SHERD__TEXT_MAX + 420];
     uint8_t *blames; /* nodes x nodes: 1 if the row's node cannot open a piece that the column's
                         node sealed for it, in any round */
-    double *spent;   /* privacy cost of the places of each window of an epoch; guarded by mail.lock,
+    double
+        *spent; /* privacy cost of the places of each window of an epoch; guarded by requests.lock,
                         as is rounds_asked */
     size_t windows;
     uint64_t rounds_asked;
@@ -79,8 +80,8 @@ struct sherd__secure_job {
     uint32_t survivors_len;
     sherd__secure_sum *sum; /* the request in progress */
     uint64_t done_sums, asked_sums;
-    sherd__request_slot mail; /* requests: sherd__secure_sum */
-    sherd__aggregate first;   /* parameters of the first roster, constant once the job is ready */
+    sherd__request_slot requests; /* requests: sherd__secure_sum */
+    sherd__aggregate first; /* parameters of the first roster, constant once the job is ready */
 };
 
 /* send.c: sends the blocks and the task of one question to one member. SHERD_EINVAL: its session

@@ -119,7 +119,7 @@ static void take_card(sherd__secure_job *j, uint32_t node, const uint8_t *card)
     if (!sherd__fingerprint_equal(&key, j->o.key(j->o.key_ctx, node)) ||
         !sherd__identity_verify(card, statement, sizeof statement, card + 64) ||
         !sherd__seal_key_valid(card + 32)) {
-        j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, "signed no key of its own");
+        j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, "did not sign a key of its own");
         return;
     }
     memcpy(m->card, card, sizeof m->card);
@@ -196,8 +196,8 @@ static void become_ready(sherd__secure_job *j)
     j->begun = true;
     for (uint32_t i = 0; i < j->a.nodes; i++) j->nodes[j->node_of[i]].known = true;
     j->phase = IDLE;
-    if (!sherd__request_slot_ready(&j->mail)) j->first = j->a;
-    sherd__request_slot_stands(&j->mail);
+    if (!sherd__request_slot_ready(&j->requests)) j->first = j->a;
+    sherd__request_slot_stands(&j->requests);
     j->w.changed(j->w.changed_ctx);
 }
 
@@ -270,7 +270,7 @@ static void on_disbelief(sherd__secure_job *j, uint32_t node)
     for (uint32_t i = 0; i < j->a.nodes && j->begun; i++) {
         uint32_t k = j->node_of[i];
         if (j->nodes[k].known || j->nodes[k].out) continue;
-        sherd__work_say(&j->w, "%s takes no part in the training: not all believe it",
+        sherd__work_say(&j->w, "%s does not take part in the training: not all members accept it",
                         sherd__work_name(&j->w, k));
         sherd__secure_leave_out(j, k);
         any = true;
@@ -299,7 +299,7 @@ static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *
         sherd__work_say(&j->w,
                         op == SHERD__OP_ROSTER && j->begun
                             ? "%s"
-                            : "%s: it takes no part in the training any more",
+                            : "%s: it no longer takes part in the training",
                         text);
         if (meeting) {
             j->refused = r->code;
@@ -327,19 +327,19 @@ static void node_up(void *ctx, uint32_t node, sherd__session *s, uint64_t sessio
     m->checks = features & SHERD__FEATURE_CHECK;
     if (m->out) return;
     if (!(features & SHERD__FEATURE_SECURE))
-        why = "takes no part in secure aggregation: it is an older one";
+        why = "does not take part in secure aggregation: its version is older";
     else if (!(features & SHERD__FEATURE_CONFIRM))
-        why = "takes no part in secure aggregation: it is an older one, which does not confirm "
-              "whose sum it opens";
+        why = "does not take part in secure aggregation: its version is older and does not confirm "
+              "the members of a sum";
     else if (!j->o.train.deal && !(features & SHERD__FEATURE_DATA))
         why = "has no data of its own (sherd node --data)";
     else if (m->w.silent)
-        why = "is back, and stays out of this training: it has left questions unanswered";
+        why = "is back, and no longer takes part in this training: it has left requests unanswered";
     m->out = why != NULL;
     m->waits = !m->out && j->phase != HEARING; /* keys of a roster are lost with their session */
     if (m->waits)
-        why = m->known ? "is back, and in the sums from the next one on"
-                       : "has come, and is in the sums from the next one on";
+        why = m->known ? "is back, and takes part from the next sum on"
+                       : "has connected, and takes part from the next sum on";
     if (why) sherd__work_say(&j->w, "%s %s", sherd__work_name(&j->w, node), why);
 }
 
@@ -360,8 +360,8 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
                        : j->phase >= HIDING               ? "still in this sum"
                                                           : "in no sum until it is back";
     if (was || waited) {
-        sherd__work_say(&j->w, "%s is lost: %s; what it has is %s", sherd__work_name(&j->w, node),
-                        why, what);
+        sherd__work_say(&j->w, "%s is lost: %s; its data is %s", sherd__work_name(&j->w, node), why,
+                        what);
         sherd__secure_lost(j, node);
     }
     if (j->begun && (j->phase == IDLE || j->phase == GATHERING || j->phase == HIDING) &&
@@ -373,7 +373,7 @@ static void node_banned(void *ctx, uint32_t node, const char *why)
 {
     sherd__secure_job *j = ctx;
     j->nodes[node].out = true;
-    sherd__work_say(&j->w, "%s is not let back in: %s", sherd__work_name(&j->w, node), why);
+    sherd__work_say(&j->w, "%s may not take part again: %s", sherd__work_name(&j->w, node), why);
 }
 
 static void node_barred(void *ctx, uint32_t node)
@@ -405,12 +405,12 @@ static void pump(void *ctx, uint64_t now_ms)
 {
     sherd__secure_job *j = ctx;
     j->now_ms = now_ms;
-    sherd__secure_sum *s = j->phase == IDLE ? sherd__request_slot_asked(&j->mail) : NULL;
+    sherd__secure_sum *s = j->phase == IDLE ? sherd__request_slot_asked(&j->requests) : NULL;
     if (s && j->bound && s->step != j->bound_step) sherd__secure_unbind(j);
     if (s && !j->bound && !j->w.done && !sherd__secure_bind_named(j, s->step)) return;
     bool anew = s && sherd__secure_others(j);
-    if (!anew && s) (void)sherd__request_slot_take(&j->mail);
-    if (sherd__request_slot_finishing(&j->mail)) sherd__work_stop(&j->w, SHERD_OK, NULL, NULL);
+    if (!anew && s) (void)sherd__request_slot_take(&j->requests);
+    if (sherd__request_slot_finishing(&j->requests)) sherd__work_stop(&j->w, SHERD_OK, NULL, NULL);
     if (j->w.done) return;
     if (anew) gather(j);
     else if (s) sherd__secure_begin_round(j, s);
@@ -452,33 +452,33 @@ sherd__work sherd__secure_job_work(sherd__secure_job *j)
 
 bool sherd__secure_job_ready(sherd__secure_job *j, sherd__aggregate *a)
 {
-    if (!sherd__request_slot_ready(&j->mail)) return false;
+    if (!sherd__request_slot_ready(&j->requests)) return false;
     *a = j->first;
     return true;
 }
 
 void sherd__secure_job_ask(sherd__secure_job *j, sherd__secure_sum *s)
 {
-    sherd__request_slot_ask(&j->mail, s);
+    sherd__request_slot_ask(&j->requests, s);
 }
 
 bool sherd__secure_job_answered(sherd__secure_job *j)
 {
-    return sherd__request_slot_answered(&j->mail);
+    return sherd__request_slot_answered(&j->requests);
 }
 
 void sherd__secure_job_finish(sherd__secure_job *j)
 {
-    sherd__request_slot_finish(&j->mail);
+    sherd__request_slot_finish(&j->requests);
 }
 
 sherd__secure_spent sherd__secure_job_spent(sherd__secure_job *j)
 {
     sherd__secure_spent s = { 0 };
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     s.rounds = j->rounds_asked;
     for (size_t i = 0; i < j->windows; i++) s.rho = j->spent[i] > s.rho ? j->spent[i] : s.rho;
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
     return s;
 }
 
@@ -510,7 +510,7 @@ int sherd__secure_job_new(sherd__secure_job **out, const sherd__secure_job_optio
                                 .silent = "does not answer",
                                 .apart = true };
     j->opened_step = UINT64_MAX;
-    sherd__request_slot_init(&j->mail);
+    sherd__request_slot_init(&j->requests);
     j->text = sherd__alloc(opt->text_len);
     j->w.nodes = j->nodes = sherd__calloc(opt->nodes, sizeof *j->nodes);
     j->node_of = sherd__calloc(opt->nodes, sizeof *j->node_of);
@@ -544,6 +544,6 @@ void sherd__secure_job_free(sherd__secure_job *j)
     sherd__free(j->spent);
     sherd__free(j->pieces);
     sherd__free(j->confirmed);
-    sherd__request_slot_fini(&j->mail);
+    sherd__request_slot_fini(&j->requests);
     sherd__free(j);
 }

@@ -34,8 +34,8 @@ void sherd__secure_lost(sherd__secure_job *j, uint32_t node)
     if (m->out || ++m->losses < LOSSES_MAX) return;
     m->out = true;
     sherd__work_say(&j->w,
-                    "%s takes no part in the training any more: it was lost %u times before "
-                    "a sum was opened",
+                    "%s no longer takes part in the training: it was lost %u times before a sum "
+                    "was opened",
                     sherd__work_name(&j->w, node), m->losses);
 }
 
@@ -66,10 +66,10 @@ bool sherd__secure_judge(sherd__secure_job *j)
             uint32_t n = count_blames(j, i, by);
             if (j->nodes[i].out || n <= j->a.colluding) continue;
             sherd__work_say(&j->w,
-                            by ? "%s takes no part in the training any more: it says that "
-                                 "it cannot open what %u others sealed for it"
-                               : "%s takes no part in the training any more: what it "
-                                 "sealed %u others cannot open",
+                            by ? "%s no longer takes part in the training: it reports that it "
+                                 "cannot open what %u others sealed for it"
+                               : "%s no longer takes part in the training: %u others cannot open "
+                                 "what it sealed",
                             sherd__work_name(&j->w, i), n);
             sherd__secure_leave_out(j, i);
             any = true;
@@ -200,10 +200,10 @@ void sherd__secure_spend(sherd__secure_job *j, uint64_t step)
     const sherd__privacy_round r = sherd__secure_privacy(&p, j->o.count);
     uint64_t first;
     (void)sherd__secure_window(&p, step, &first);
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     j->rounds_asked++;
     j->spent[first / p.rows % j->windows] += sherd__privacy_cost(&r);
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
 }
 
 bool sherd__secure_name(sherd__secure_job *j)
@@ -257,8 +257,8 @@ bool sherd__secure_bind_named(sherd__secure_job *j, uint64_t step)
                  "one of them is not in the node file: key=%s",
                  step, was.len, key);
         sherd__work_stop(&j->w, SHERD_EFEWNODES,
-                         "over others the difference would tell what "
-                         "single nodes have: it is made over the same ones or not at all",
+                         "the difference to a sum over other nodes would reveal data of single "
+                         "nodes, so the step is repeated over the same nodes or not at all",
                          text);
         return false;
     }
@@ -286,19 +286,19 @@ void sherd__secure_too_few(sherd__secure_job *j, uint32_t have, const char *what
     if (j->bound) {
         name_missing(j, missing, sizeof missing);
         snprintf(text, sizeof text,
-                 "a sum over %u nodes was not opened, and over others it would "
-                 "tell what single nodes have; not there: %s",
+                 "a sum over %u nodes was not opened, and a sum over other nodes would reveal data "
+                 "of single nodes; missing: %s",
                  j->bound, missing[0] ? missing : "an answer of some");
         sherd__work_stop(&j->w, SHERD_EFEWNODES,
-                         "start these nodes again; --resume makes the step over the same ones, or "
-                         "not at all",
+                         "start these nodes again; --resume repeats the step over the same nodes, "
+                         "or not at all",
                          text);
         return;
     }
     snprintf(text, sizeof text, "%u of %u nodes %s: %u are needed to open the sum", have,
              j->a.nodes, what, j->a.threshold);
     sherd__work_stop(&j->w, SHERD_EFEWNODES,
-                     "start nodes again; --survivors says how many must be left", text);
+                     "start nodes again; --survivors is the number that must be left", text);
 }
 
 void sherd__secure_waiting(const void *job, uint64_t now_ms, char *out, size_t size)
@@ -312,7 +312,7 @@ void sherd__secure_waiting(const void *job, uint64_t now_ms, char *out, size_t s
     for (uint32_t i = 0; i < j->o.nodes && !out[0]; i++) {
         const member *m = &j->nodes[i];
         if (m->w.session || (j->bound && !m->bound) || !may_be_back(j, m)) continue;
-        snprintf(out, size, "waiting %" PRIu64 " s for %s to be back", (now_ms - m->lost_ms) / 1000,
+        snprintf(out, size, "waiting %" PRIu64 " s for %s to return", (now_ms - m->lost_ms) / 1000,
                  sherd__work_name(&j->w, i));
     }
 }

@@ -24,7 +24,7 @@ void sherd__secure_sent(sherd__secure_job *j, uint32_t node, int err)
 
 void sherd__secure_no_memory(sherd__secure_job *j)
 {
-    sherd__work_stop(&j->w, SHERD_ENOMEM, NULL, "no memory for what nodes are sent");
+    sherd__work_stop(&j->w, SHERD_ENOMEM, NULL, "no memory for data that is sent to nodes");
 }
 
 /* ---- a round ------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ void sherd__secure_over(sherd__secure_job *j)
     end_round(j);
     (void)sherd__secure_judge(j);
     j->done_sums++;
-    sherd__request_slot_answer(&j->mail);
+    sherd__request_slot_answer(&j->requests);
     j->w.changed(j->w.changed_ctx);
 }
 
@@ -93,7 +93,7 @@ static void ask_again(sherd__secure_job *j)
     j->sum = NULL;
     j->asked_sums--;
     end_round(j);
-    sherd__request_slot_ask(&j->mail, s);
+    sherd__request_slot_ask(&j->requests, s);
 }
 
 /* Asks all members of the roster that are up, have sealed in this round and, as far as is known,
@@ -164,14 +164,14 @@ void sherd__secure_unopened(sherd__secure_job *j)
                               : signed_by_few ? j->confirmed_len
                                               : sherd__secure_clean(j),
                               opening         ? "answered"
-                              : signed_by_few ? "confirmed whose sum it is"
+                              : signed_by_few ? "confirmed the members of the sum"
                                               : "can open what the others have sealed");
         return;
     }
     if (j->exact)
         sherd__work_say(&j->w,
-                        "a sum could not be opened: it is asked for again when all %u nodes "
-                        "that are in it are up",
+                        "a sum could not be opened: it is requested again when all its %u nodes "
+                        "are up",
                         j->bound);
     ask_again(j);
 }
@@ -183,7 +183,7 @@ static void lie(sherd__secure_job *j, uint32_t node, const char *what)
     j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, what);
 }
 
-static const char no_numbers[] = "sent numbers that are none of the field";
+static const char no_numbers[] = "sent numbers outside the field";
 
 void sherd__secure_take_upload(sherd__secure_job *j, uint32_t node, const uint8_t *bytes)
 {
@@ -209,7 +209,7 @@ void sherd__secure_take_confirmation(sherd__secure_job *j, uint32_t node, const 
     sherd__confirmation(statement, j->o.id, j->round, j->bound_about, j->survivors,
                         j->survivors_len);
     if (!sherd__identity_verify(m->card, statement, sizeof statement, bytes)) {
-        lie(j, node, "confirmed other survivors than it was told");
+        lie(j, node, "confirmed other survivors than it was sent");
         return;
     }
     uint8_t *at = j->confirmed + 8 * SHERD__SECURE_CONFIRMED * (size_t)j->confirmed_len++;

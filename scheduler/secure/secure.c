@@ -96,8 +96,7 @@ static int make_job(summer *s, const sherd__secure_options *opt, sherd_diag *d)
         err = sherd__secure_job_new(&s->job, &o);
     }
     sherd__buf_fini(&text);
-    return err ? sherd__fail(d, err, NULL, "cannot prepare the training: %s", sherd_strerror(err))
-               : SHERD_OK;
+    return err ? sherd__fail_to(d, err, "prepare the training") : SHERD_OK;
 }
 
 /* Returns true if the members are known. */

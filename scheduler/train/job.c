@@ -137,7 +137,7 @@ static void give(sherd__train_job *j, uint32_t node, uint64_t now_ms)
     given g = { .flight = f };
     int err = sherd__train_send(j, node, &g);
     if (err == SHERD_ENOMEM)
-        sherd__work_stop(&j->w, err, NULL, "no memory for what nodes are sent");
+        sherd__work_stop(&j->w, err, NULL, "no memory for data that is sent to nodes");
     if (err) {
         n->closing = true; /* the end of its session follows */
         return;
@@ -182,7 +182,8 @@ static void on_result(sherd__train_job *j, uint32_t node, sherd__event *e, uint6
     n->w.progress_ms = now_ms;
     if (t == 0) {
         if (!sherd__train_figures(j, node, f, sherd__fragment_bytes(e->fragment), now_ms)) {
-            j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, "told a cost that is no number");
+            j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG,
+                             "reported a cost that is not a number");
             return;
         }
         sherd__work_took(&j->w, node, now_ms);
@@ -255,7 +256,7 @@ static void node_up(void *ctx, uint32_t node, sherd__session *s, uint64_t sessio
     if (n->session_number != session_number) sherd__train_forget(n);
     n->session_number = session_number;
     if (!(sherd__session_peer(s)->features & SHERD__FEATURE_GRADIENTS)) {
-        sherd__work_say(&j->w, "%s does not compute gradients: it is an older one",
+        sherd__work_say(&j->w, "%s does not compute gradients: its version is older",
                         sherd__work_name(&j->w, node));
         n->unfit = true;
     }
@@ -293,7 +294,7 @@ static void node_banned(void *ctx, uint32_t node, const char *why)
 {
     sherd__train_job *j = ctx;
     j->nodes[node].unfit = true;
-    sherd__work_say(&j->w, "%s is not let back in: %s", sherd__work_name(&j->w, node), why);
+    sherd__work_say(&j->w, "%s may not take part again: %s", sherd__work_name(&j->w, node), why);
 }
 
 static void node_barred(void *ctx, uint32_t node)
@@ -404,7 +405,7 @@ int sherd__train_job_new(sherd__train_job **out, const sherd__train_job_options 
                                 .changed_ctx = opt->changed_ctx,
                                 .busy = busy,
                                 .wanted = "gradients of ",
-                                .silent = "computes no gradient",
+                                .silent = "does not compute gradients",
                                 .apart = true };
     j->posted_last = &j->posted;
     j->back_last = &j->back;

@@ -23,7 +23,7 @@ typedef struct engine {
     uint32_t under_way; /* number of parts */
     bool silent;        /* posted since the loop was woken */
     uint64_t back_len;  /* parts that came back */
-    sherd__shard_size grain;
+    sherd__shard_size shards_per_task;
 } engine;
 
 static uint32_t workers(void *ctx)
@@ -37,10 +37,10 @@ static uint32_t workers(void *ctx)
     return two ? 2 * up : up;
 }
 
-static uint32_t grain(void *ctx, uint32_t most)
+static uint32_t shards_per_task(void *ctx, uint32_t most)
 {
     engine *e = ctx;
-    return sherd__shard_size_shards(&e->grain, sherd__clock_s(),
+    return sherd__shard_size_shards(&e->shards_per_task, sherd__clock_s(),
                                     sherd__clock_busy_of(e->cluster->thread), e->back_len, most);
 }
 
@@ -99,7 +99,7 @@ static void free_engine(void *ctx)
 static const sherd__gradient_engine_ops cluster_ops = {
     .name = "cluster",
     .workers = workers,
-    .grain = grain,
+    .shards_per_task = shards_per_task,
     .post = post,
     .next = next,
     .free = free_engine,
@@ -131,8 +131,7 @@ static int make_job(engine *e, sherd_diag *d)
         err = sherd__train_job_new(&e->job, &o);
     }
     sherd__buf_fini(&text);
-    return err ? sherd__fail(d, err, NULL, "cannot prepare the training: %s", sherd_strerror(err))
-               : SHERD_OK;
+    return err ? sherd__fail_to(d, err, "prepare the training") : SHERD_OK;
 }
 
 /* Returns true if every node has connected or failed and the job is not over (no node is left). */

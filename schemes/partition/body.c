@@ -42,7 +42,7 @@ static size_t nonzeros(const double *x, size_t n)
     return sum;
 }
 
-static uint32_t widest(const deal_slot *s)
+static uint32_t widest(const partition_slot *s)
 {
     uint32_t most = 0;
     for (uint32_t q = 0; q < s->ngroups; q++)
@@ -50,18 +50,21 @@ static uint32_t widest(const deal_slot *s)
     return most;
 }
 
-void sherd__partition_size(const deal *d, const deal_slot *s, size_t rows, deal_size *out)
+void sherd__partition_size(const partition *d, const partition_slot *s, size_t rows,
+                           partition_size *out)
 {
-    *out = (deal_size){ .rows = (uint64_t)rows * s->ngroups, .values = (uint64_t)rows * s->ncols };
+    *out = (partition_size){ .rows = (uint64_t)rows * s->ngroups,
+                             .values = (uint64_t)rows * s->ncols };
     if (d->csr) sherd__partition_measure(d, s, rows, out);
     else sherd__partition_encode(d, s, out);
 }
 
-void sherd__partition_measure(const deal *d, const deal_slot *s, size_t rows, deal_size *out)
+void sherd__partition_measure(const partition *d, const partition_slot *s, size_t rows,
+                              partition_size *out)
 {
-    *out = (deal_size){ .rows = 0 };
+    *out = (partition_size){ .rows = 0 };
     for (uint32_t q = 0; q < s->ngroups; q++) {
-        const deal_group *g = &s->groups[q];
+        const partition_group *g = &s->groups[q];
         for (size_t t = 0; t < rows; t++) {
             size_t n = nonzeros(d->panel + t * s->ncols + g->first, g->len);
             if (d->p.skip_zeros && n == 0) continue;
@@ -73,7 +76,7 @@ void sherd__partition_measure(const deal *d, const deal_slot *s, size_t rows, de
     sherd__partition_encode(d, s, out);
 }
 
-void sherd__partition_encode(const deal *d, const deal_slot *s, deal_size *out)
+void sherd__partition_encode(const partition *d, const partition_slot *s, partition_size *out)
 {
     size_t each = sherd_dtype_size((sherd_dtype)d->dtype_a);
     out->widest = widest(s);
@@ -84,14 +87,14 @@ void sherd__partition_encode(const deal *d, const deal_slot *s, deal_size *out)
     out->len = csr;
 }
 
-void sherd__partition_body_begin(deal_body *b, const deal *d, const deal_slot *s,
-                                 const deal_size *size, uint8_t *bytes)
+void sherd__partition_body_begin(partition_body *b, const partition *d, const partition_slot *s,
+                                 const partition_size *size, uint8_t *bytes)
 {
     unsigned width = sherd__csr_width(size->widest);
-    *b = (deal_body){ .dtype = d->dtype_a,
-                      .encoding = size->encoding,
-                      .bytes = bytes,
-                      .values = 8 * (size_t)s->ngroups };
+    *b = (partition_body){ .dtype = d->dtype_a,
+                           .encoding = size->encoding,
+                           .bytes = bytes,
+                           .values = 8 * (size_t)s->ngroups };
     if (size->encoding != SHERD__CSR) return;
     b->width = width;
     b->counts = b->values;
@@ -123,7 +126,7 @@ static size_t compact(const double *x, uint32_t first, uint32_t n, uint32_t *col
     return m;
 }
 
-void sherd__partition_body_row(deal_body *b, const double *x, uint32_t len)
+void sherd__partition_body_row(partition_body *b, const double *x, uint32_t len)
 {
     size_t each = sherd_dtype_size((sherd_dtype)b->dtype);
     uint32_t column[AT_ONCE], count = 0;
@@ -148,12 +151,12 @@ void sherd__partition_body_row(deal_body *b, const double *x, uint32_t len)
 
 void sherd__partition_sparse(sherd__hiding *h, bool csr)
 {
-    deal *d = h->ctx;
+    partition *d = h->ctx;
     d->csr = csr;
 }
 
 uint64_t sherd__partition_csr_cells(const sherd__hiding *h)
 {
-    const deal *d = h->ctx;
+    const partition *d = h->ctx;
     return d->csr_cells;
 }

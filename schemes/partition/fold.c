@@ -14,8 +14,8 @@
 #include "schemes/partition/internal.h"
 
 /* Recombines row t of a residue answer into integers. */
-static int wide_row(const deal *d, const deal_cell *cell, const uint8_t *body, size_t width,
-                    size_t t)
+static int wide_row(const partition *d, const partition_cell *cell, const uint8_t *body,
+                    size_t width, size_t t)
 {
     const double *residue[4];
     for (uint32_t i = 0; i < d->p.primes_len; i++) {
@@ -30,7 +30,7 @@ static int wide_row(const deal *d, const deal_cell *cell, const uint8_t *body, s
 }
 
 /* With more than 61 bits, an error that is a multiple of 2^61-1 would be missed modulo 2^61-1. */
-static int check_wide(const deal *d, const deal_cell *cell, const deal_probe *p,
+static int check_wide(const partition *d, const partition_cell *cell, const partition_probe *p,
                       const uint8_t *body, size_t width)
 {
     sherd__f127 sum = 0;
@@ -57,8 +57,8 @@ static int kind_of(double x)
 }
 
 /* Recomputes entry (row of C, column j of the group's answer) and checks that y is of its kind. */
-static int check_kind(deal *d, const deal_slot *s, const deal_group *g, size_t row, size_t column,
-                      double y)
+static int check_kind(partition *d, const partition_slot *s, const partition_group *g, size_t row,
+                      size_t column, double y)
 {
     double sum = 0, size = 0;
     for (uint32_t at = g->first; at < g->first + g->len; at++) {
@@ -73,8 +73,8 @@ static int check_kind(deal *d, const deal_slot *s, const deal_group *g, size_t r
 
 /* A group of an answer, whose columns are those of C from `from` on, in the order of perm. */
 typedef struct tainted {
-    const deal_cell *cell;
-    const deal_slot *s;
+    const partition_cell *cell;
+    const partition_slot *s;
     uint32_t q;
     const uint32_t *perm; /* NULL: none */
     size_t from;
@@ -84,10 +84,10 @@ typedef struct tainted {
 /* Checks one row of an answer. Entries that are finite according to the operands are added to *dot
  * with their weights. The others must not be finite, and some of them, chosen at random, must be of
  * the right kind. */
-static int check_tainted_row(deal *d, const tainted *g, size_t t, const double *y, double *dot)
+static int check_tainted_row(partition *d, const tainted *g, size_t t, const double *y, double *dot)
 {
-    const deal_cell *cell = g->cell;
-    const deal_probe *p = cell->probe;
+    const partition_cell *cell = g->cell;
+    const partition_probe *p = cell->probe;
     const uint32_t *perm = g->perm;
     const size_t from = g->from;
     for (size_t j = 0; j < p->width; j++) {
@@ -104,9 +104,9 @@ static int check_tainted_row(deal *d, const tainted *g, size_t t, const double *
     return SHERD_OK;
 }
 
-static int check_tainted(deal *d, const deal_cell *cell, sherd__cell at, const double *y)
+static int check_tainted(partition *d, const partition_cell *cell, sherd__cell at, const double *y)
 {
-    const deal_slot *s = &d->slots[at.slot];
+    const partition_slot *s = &d->slots[at.slot];
     size_t width = cell->probe->width, t = 0;
     tainted g = { .cell = cell,
                   .s = s,
@@ -129,9 +129,9 @@ static int check_tainted(deal *d, const deal_cell *cell, sherd__cell at, const d
 
 /* --- all answers ----------------------------------------------------------------------------- */
 
-static int judge(deal *d, const deal_cell *cell, sherd__cell at, const uint8_t *body)
+static int judge(partition *d, const partition_cell *cell, sherd__cell at, const uint8_t *body)
 {
-    const deal_probe *p = cell->probe;
+    const partition_probe *p = cell->probe;
     const double *y = (const double *)(const void *)body;
     if (d->p.primes_len) return check_wide(d, cell, p, body, p->width);
     if (d->p.exact) {
@@ -145,9 +145,9 @@ static int judge(deal *d, const deal_cell *cell, sherd__cell at, const uint8_t *
 }
 
 /* The sender of a wrong answer may have learnt something about these vectors: drops them all. */
-static void redraw(deal *d)
+static void redraw(partition *d)
 {
-    for (size_t i = 0; i < (deal_plain(d) ? 1 : d->p.slots) * (size_t)d->tiles; i++) {
+    for (size_t i = 0; i < (partition_plain(d) ? 1 : d->p.slots) * (size_t)d->tiles; i++) {
         sherd__partition_probe_drop(d->probes[i]);
         d->probes[i] = NULL;
     }
@@ -155,8 +155,8 @@ static void redraw(deal *d)
 
 int sherd__partition_check(void *ctx, sherd__cell at, const uint8_t *body)
 {
-    deal *d = ctx;
-    size_t cell = deal_index(d, at);
+    partition *d = ctx;
+    size_t cell = partition_index(d, at);
     int err = d->cells[cell] ? sherd__partition_renew(d, at) : SHERD_EINTERNAL;
     if (!err) err = judge(d, d->cells[cell], at, body);
     if (err == SHERD_EWRONG) redraw(d);
@@ -188,12 +188,12 @@ static void add_row(double *restrict c, const double *restrict y, order by, size
 
 /* An answer: `width` columns of C from `from` on. */
 typedef struct answer {
-    const deal_cell *cell;
+    const partition_cell *cell;
     const uint8_t *body;
     size_t width, from;
 } answer;
 
-static int fold_row(deal *d, const answer *a, size_t t, order by)
+static int fold_row(partition *d, const answer *a, size_t t, order by)
 {
     const size_t row = a->cell->row[t], width = a->width, from = a->from;
     if (!d->p.primes_len) {
@@ -212,8 +212,8 @@ static int fold_row(deal *d, const answer *a, size_t t, order by)
 /* The inverse pays off from a few rows on; computing it each time costs less than one row. */
 #define INVERSE_ROWS 3u
 
-static order order_of(deal *d, const deal_group *g, uint32_t rows, size_t width, size_t from,
-                      int *err)
+static order order_of(partition *d, const partition_group *g, uint32_t rows, size_t width,
+                      size_t from, int *err)
 {
     order by = { 0 };
     const uint32_t *perm = sherd__partition_perm(d, g, d->colbuf, err);
@@ -226,7 +226,7 @@ static order order_of(deal *d, const deal_group *g, uint32_t rows, size_t width,
 }
 
 /* Adds the rows of one group's answer, from row t of the cell's answer on, to C. */
-static int fold_group(deal *d, const answer *a, const deal_slot *s, uint32_t q, size_t t)
+static int fold_group(partition *d, const answer *a, const partition_slot *s, uint32_t q, size_t t)
 {
     int err = SHERD_OK;
     order by = order_of(d, &s->groups[q], a->cell->count[q], a->width, a->from, &err);
@@ -236,10 +236,11 @@ static int fold_group(deal *d, const answer *a, const deal_slot *s, uint32_t q, 
 
 int sherd__partition_fold(void *ctx, sherd__cell at, const uint8_t *body)
 {
-    deal *d = ctx;
-    const deal_slot *s = &d->slots[at.slot];
-    deal_cell **keep = &d->cells[deal_index(d, at)], *cell = *keep;
-    const answer a = { cell, body, deal_tile_width(d, at.tile), (size_t)at.tile * d->p.tile_cols };
+    partition *d = ctx;
+    const partition_slot *s = &d->slots[at.slot];
+    partition_cell **keep = &d->cells[partition_index(d, at)], *cell = *keep;
+    const answer a = { cell, body, partition_tile_width(d, at.tile),
+                       (size_t)at.tile * d->p.tile_cols };
     int err = SHERD_OK;
     if (cell) {
         size_t *first = sherd__calloc(s->ngroups, sizeof *first); /* of each group's answer */
@@ -258,7 +259,7 @@ int sherd__partition_fold(void *ctx, sherd__cell at, const uint8_t *body)
 
 int sherd__partition_finish(void *ctx)
 {
-    deal *d = ctx;
+    partition *d = ctx;
     int shift = d->p.fixed_a.scale + d->p.fixed_b.scale;
     if (!d->p.exact || (shift == 0 && !d->wide)) return SHERD_OK;
     for (size_t i = 0; i < d->n; i++) {

@@ -52,8 +52,8 @@ static bool all_zero(const double *x, size_t n)
 /* --- a cell ---------------------------------------------------------------------------------- */
 
 /* Reads row `r` of A, columns [first, first+len) of the slot. */
-static void gather(const deal *d, const deal_slot *s, size_t r, uint32_t first, uint32_t len,
-                   double *out)
+static void gather(const partition *d, const partition_slot *s, size_t r, uint32_t first,
+                   uint32_t len, double *out)
 {
     const uint32_t *cols = s->cols ? s->cols + first : NULL;
     if (cols && d->p.exact) sherd__fixed_gather(&d->p.fixed_a, d->p.a, r, cols, len, out);
@@ -62,7 +62,7 @@ static void gather(const deal *d, const deal_slot *s, size_t r, uint32_t first, 
     else sherd__view_row_f64(d->p.a, r, first, len, out);
 }
 
-int sherd__partition_gather(deal *d, const deal_slot *s, size_t first, size_t rows)
+int sherd__partition_gather(partition *d, const partition_slot *s, size_t first, size_t rows)
 {
     if (!d->p.rows.row) {
         for (size_t t = 0; t < rows; t++)
@@ -70,7 +70,7 @@ int sherd__partition_gather(deal *d, const deal_slot *s, size_t first, size_t ro
         return SHERD_OK;
     }
     for (uint32_t q = 0; q < s->ngroups; q++) {
-        const deal_group *g = &s->groups[q];
+        const partition_group *g = &s->groups[q];
         int err;
         const uint32_t *order = sherd__partition_order(d, g, d->rowbuf, &err);
         if (err) return err;
@@ -82,9 +82,10 @@ int sherd__partition_gather(deal *d, const deal_slot *s, size_t first, size_t ro
 
 /* Records that the cell's answer has a row for row `r` of C, made of x, a group's values of A.
  * r's entry holds x*(V*s) until r is drawn (weigh_rows). */
-static void note_row(deal *d, deal_cell *cell, const deal_group *g, size_t r, const double *x)
+static void note_row(partition *d, partition_cell *cell, const partition_group *g, size_t r,
+                     const double *x)
 {
-    const deal_probe *p = cell->probe;
+    const partition_probe *p = cell->probe;
     const uint32_t first = g->first, len = g->len;
     size_t i = cell->rows++;
     cell->row[i] = (uint32_t)r;
@@ -121,7 +122,7 @@ static void note_row(deal *d, deal_cell *cell, const deal_group *g, size_t r, co
 }
 
 /* Draws r, now that the number of rows is known, and adds up (rT*U)*(V*s). */
-static int weigh_rows(deal *d, deal_cell *cell)
+static int weigh_rows(partition *d, partition_cell *cell)
 {
     if (d->p.exact) {
         uint64_t *r = sherd__alloc(cell->rows * sizeof *r);
@@ -151,14 +152,15 @@ static int weigh_rows(deal *d, deal_cell *cell)
 }
 
 /* Writes the table and the groups of the gathered panel, and records every row that is sent. */
-static int emit(deal *d, sherd__cell at, deal_cell *cell, deal_size *size, uint8_t *bytes)
+static int emit(partition *d, sherd__cell at, partition_cell *cell, partition_size *size,
+                uint8_t *bytes)
 {
-    const deal_slot *s = &d->slots[at.slot];
+    const partition_slot *s = &d->slots[at.slot];
     size_t first, rows = sherd__partition_rows(d, at, &first);
-    deal_body body;
+    partition_body body;
     sherd__partition_body_begin(&body, d, s, size, bytes);
     for (uint32_t q = 0; q < s->ngroups; q++) {
-        const deal_group *g = &s->groups[q];
+        const partition_group *g = &s->groups[q];
         int err;
         const uint32_t *order = sherd__partition_order(d, g, d->rowbuf, &err);
         if (err) return err;
@@ -177,10 +179,10 @@ static int emit(deal *d, sherd__cell at, deal_cell *cell, deal_size *size, uint8
     return SHERD_OK;
 }
 
-static deal_cell *cell_new(const deal *d, const deal_slot *s, size_t rows)
+static partition_cell *cell_new(const partition *d, const partition_slot *s, size_t rows)
 {
     size_t most;
-    deal_cell *cell = sherd__calloc(1, sizeof *cell);
+    partition_cell *cell = sherd__calloc(1, sizeof *cell);
     if (!cell || !sherd__mul(rows, s->ngroups, &most)) goto fail;
     cell->count = sherd__calloc(s->ngroups, sizeof *cell->count);
     cell->row = sherd__calloc(most, sizeof *cell->row);
@@ -195,8 +197,9 @@ fail:
     return NULL;
 }
 
-void sherd__partition_describe(const deal *d, sherd__cell at, size_t rows, const deal_size *size,
-                               sherd__fragment_info *left, sherd__fragment_info *result)
+void sherd__partition_describe(const partition *d, sherd__cell at, size_t rows,
+                               const partition_size *size, sherd__fragment_info *left,
+                               sherd__fragment_info *result)
 {
     *left = (sherd__fragment_info){
         .origin = SHERD__HIDDEN,
@@ -207,7 +210,7 @@ void sherd__partition_describe(const deal *d, sherd__cell at, size_t rows, const
         .cols = size->widest,
         .len = size->len,
     };
-    size_t width = deal_tile_width(d, at.tile), r = d->p.primes_len;
+    size_t width = partition_tile_width(d, at.tile), r = d->p.primes_len;
     *result = (sherd__fragment_info){
         .origin = SHERD__RESULT,
         .dtype = r ? SHERD__RESIDUES : SHERD_F64,
@@ -219,7 +222,7 @@ void sherd__partition_describe(const deal *d, sherd__cell at, size_t rows, const
 }
 
 /* Counts, for the report, the rows of a cell that were sent and, of `all`, those that were zero. */
-static void count_rows(deal *d, uint64_t all, const deal_cell *cell, int sign)
+static void count_rows(partition *d, uint64_t all, const partition_cell *cell, int sign)
 {
     uint64_t sent = cell->rows, zero = all - sent;
     d->fragments += sign > 0 ? sent : 0 - sent;
@@ -229,18 +232,18 @@ static void count_rows(deal *d, uint64_t all, const deal_cell *cell, int sign)
 
 /* Hides a cell under the current probe. The caller frees *out and *body (the bytes to send). left,
  * result: descriptions of the blocks. The panel must not be empty. */
-static int make_cell(deal *d, sherd__cell at, deal_cell **out, uint8_t **body,
+static int make_cell(partition *d, sherd__cell at, partition_cell **out, uint8_t **body,
                      sherd__fragment_info *left, sherd__fragment_info *result)
 {
-    const deal_slot *s = &d->slots[at.slot];
-    deal_probe **probe = deal_probe_of(d, at.slot, at.tile);
+    const partition_slot *s = &d->slots[at.slot];
+    partition_probe **probe = partition_probe_of(d, at.slot, at.tile);
     size_t first, rows = sherd__partition_rows(d, at, &first);
-    deal_size size;
+    partition_size size;
     uint8_t *bytes = NULL;
     int err = *probe ? SHERD_OK : sherd__partition_probe_make(d, s, at.tile, probe);
     if (!err) err = sherd__partition_gather(d, s, first, rows);
     if (err) return err;
-    deal_cell *cell = cell_new(d, s, rows);
+    partition_cell *cell = cell_new(d, s, rows);
     if (!cell) return SHERD_ENOMEM;
     cell->probe = *probe;
     cell->probe->refs++;
@@ -265,9 +268,9 @@ static int make_cell(deal *d, sherd__cell at, deal_cell **out, uint8_t **body,
 
 int sherd__partition_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
 {
-    deal *d = ctx;
-    const deal_slot *s = &d->slots[at.slot];
-    deal_cell **keep = &d->cells[deal_index(d, at)], *cell;
+    partition *d = ctx;
+    const partition_slot *s = &d->slots[at.slot];
+    partition_cell **keep = &d->cells[partition_index(d, at)], *cell;
     size_t first, rows = sherd__partition_rows(d, at, &first);
     sherd__fragment_info left;
     uint8_t *body;
@@ -290,12 +293,12 @@ int sherd__partition_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     return SHERD_OK;
 }
 
-int sherd__partition_renew(deal *d, sherd__cell at)
+int sherd__partition_renew(partition *d, sherd__cell at)
 {
-    deal_cell **keep = &d->cells[deal_index(d, at)], *cell;
+    partition_cell **keep = &d->cells[partition_index(d, at)], *cell;
     sherd__fragment_info left, result;
     uint8_t *body;
-    if ((*keep)->probe == *deal_probe_of(d, at.slot, at.tile)) return SHERD_OK;
+    if ((*keep)->probe == *partition_probe_of(d, at.slot, at.tile)) return SHERD_OK;
     int err = make_cell(d, at, &cell, &body, &left, &result);
     if (err) return err;
     sherd__free(body);

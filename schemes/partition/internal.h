@@ -10,10 +10,10 @@
 #include "schemes/partition/partition.h"
 
 /** Columns of one slot that share a permutation: positions [first, first+len) of its list. */
-typedef struct deal_group {
+typedef struct partition_group {
     uint32_t leader, first, len;
     size_t cached; /* row of the permutation cache, if there is one */
-} deal_group;
+} partition_group;
 
 /**
  * V*s of a resident block, for the check: one entry for each column of A in the slot. It lives as
@@ -21,7 +21,7 @@ typedef struct deal_group {
  * wrong answer a new probe is drawn, and those cells are projected again before their answers are
  * checked.
  */
-typedef struct deal_probe {
+typedef struct partition_probe {
     unsigned refs; /* one reference is the block's while this probe is the current one */
     size_t width;
     double *s, *vs, *abs_vs; /* float: weights, V*s, |V||s| */
@@ -29,40 +29,40 @@ typedef struct deal_probe {
                                 group that contains one; the column is left out of V*s */
     uint64_t *s61, *vs61;    /* exact: modulo 2^61-1 */
     sherd__f127 *vs127;      /* exact beyond 61 bits: V*s modulo 2^127-1; vs61 is then NULL */
-} deal_probe;
+} partition_probe;
 
-typedef struct deal_slot {
+typedef struct partition_slot {
     uint32_t *cols; /* ascending within a group, groups in order; plain: NULL */
     uint32_t ncols;
-    deal_group *groups;  /* in the order in which they are sent */
+    partition_group *groups; /* in the order in which they are sent */
     uint32_t *ascending; /* indices of groups, by leader: the order in which answers are added */
     uint32_t ngroups;
     size_t row0, rows; /* rows of A */
-} deal_slot;
+} partition_slot;
 
 /** State of a cell between hiding and folding it. */
-typedef struct deal_cell {
-    size_t rows;       /* rows of the answer, over all groups */
-    deal_probe *probe; /* the probe under which it was hidden */
-    uint32_t *count;   /* rows for each group */
-    uint32_t *row;     /* rows of C, group after group */
-    double *r;         /* float: weights (0: a row with NaN or infinity); NULL if exact */
+typedef struct partition_cell {
+    size_t rows;            /* rows of the answer, over all groups */
+    partition_probe *probe; /* the probe under which it was hidden */
+    uint32_t *count;        /* rows for each group */
+    uint32_t *row;          /* rows of C, group after group */
+    double *r;              /* float: weights (0: a row with NaN or infinity); NULL if exact */
     uint64_t *r61;
     bool csr;                /* it was sent in CSR */
     double ru_vs, tolerance; /* float: (rT*U)*(V*s); largest deviation of an honest answer */
     bool unjudged;           /* |r||U||V||s| overflows: the sums are not compared */
     uint64_t ru_vs61;
     sherd__f127 *dot, ru_vs127; /* beyond 61 bits; dot: for each row, until r is drawn */
-} deal_cell;
+} partition_cell;
 
-typedef struct deal {
+typedef struct partition {
     sherd__partition_params p;
     size_t n, k, m;
     size_t n_max; /* rows for which buffers are sized */
     uint32_t panels, tiles;
-    deal_slot *slots;
-    deal_cell **cells;         /* indexed by deal_index */
-    deal_probe **probes;       /* the current ones: slots (1 if plain) x tiles; NULL: not drawn */
+    partition_slot *slots;
+    partition_cell **cells;    /* indexed by partition_index */
+    partition_probe **probes;  /* the current ones: slots (1 if plain) x tiles; NULL: not drawn */
     uint32_t *perms;           /* cached permutations, m each; NULL: derived when needed */
     uint32_t *rowperms;        /* cached row orders, n each; NULL: derived when needed */
     uint32_t *colbuf, *rowbuf; /* buffers of the compute thread: m, n */
@@ -80,93 +80,97 @@ typedef struct deal {
     uint32_t *columns; /* sizes.c: for each panel and column of A, the entries that are not 0; NULL:
                           not counted */
     uint64_t skipped, fragments, csr_cells;
-} deal;
+} partition;
 
 /** The size of a cell's left block. */
-typedef struct deal_size {
+typedef struct partition_size {
     uint8_t encoding;
     uint32_t widest;
     uint64_t rows, values; /* rows that are sent; their numbers */
     uint64_t entries, len; /* of these the non-zero ones; bytes */
-} deal_size;
+} partition_size;
 
 /** Write positions in a left block. */
-typedef struct deal_body {
+typedef struct partition_body {
     uint8_t dtype, encoding;
     unsigned width; /* CSR, as are the three below */
     uint8_t *bytes;
     size_t counts, columns, values;
-} deal_body;
+} partition_body;
 
-static inline bool deal_plain(const deal *d)
+static inline bool partition_plain(const partition *d)
 {
     return !d->p.exposures;
 }
 
-static inline size_t deal_index(const deal *d, sherd__cell c)
+static inline size_t partition_index(const partition *d, sherd__cell c)
 {
     assert(c.slot < d->p.slots && c.tile < d->tiles && c.panel < d->panels);
     return ((size_t)c.tile * d->panels + c.panel) * d->p.slots + c.slot;
 }
 
-static inline size_t deal_tile_width(const deal *d, uint32_t tile)
+static inline size_t partition_tile_width(const partition *d, uint32_t tile)
 {
     size_t from = (size_t)tile * d->p.tile_cols, left = d->m - from;
     return left < d->p.tile_cols ? left : d->p.tile_cols;
 }
 
-static inline deal_probe **deal_probe_of(const deal *d, uint32_t slot, uint32_t tile)
+static inline partition_probe **partition_probe_of(const partition *d, uint32_t slot, uint32_t tile)
 {
-    return &d->probes[(deal_plain(d) ? 0 : (size_t)slot) * d->tiles + tile];
+    return &d->probes[(partition_plain(d) ? 0 : (size_t)slot) * d->tiles + tile];
 }
 
 /** Returns the number of rows of A in a cell; *first is the first one's index in the row order. */
-size_t sherd__partition_rows(const deal *d, sherd__cell c, size_t *first);
+size_t sherd__partition_rows(const partition *d, sherd__cell c, size_t *first);
 /** Returns the permutation of a group's columns, cached or derived into scratch (m entries). NULL
  *  on failure, with *err set; NULL with *err = 0 for plain: the identity. */
-const uint32_t *sherd__partition_perm(const deal *d, const deal_group *g, uint32_t *scratch,
-                                      int *err);
+const uint32_t *sherd__partition_perm(const partition *d, const partition_group *g,
+                                      uint32_t *scratch, int *err);
 /** Returns the row order of a group in the same way; NULL with *err = 0: the natural order. */
-const uint32_t *sherd__partition_order(const deal *d, const deal_group *g, uint32_t *scratch,
-                                       int *err);
+const uint32_t *sherd__partition_order(const partition *d, const partition_group *g,
+                                       uint32_t *scratch, int *err);
 /** Writes row c of B, quantised in exact mode, m doubles. */
-void sherd__partition_row_b(const deal *d, size_t c, double *out);
+void sherd__partition_row_b(const partition *d, size_t c, double *out);
 /** Gathers rows [first, first+rows) of the slot into d->panel: rows x s->ncols. */
-int sherd__partition_gather(deal *d, const deal_slot *s, size_t first, size_t rows);
+int sherd__partition_gather(partition *d, const partition_slot *s, size_t first, size_t rows);
 /** Computes the largest size of the gathered panel; if CSR is enabled, its actual size. */
-void sherd__partition_size(const deal *d, const deal_slot *s, size_t rows, deal_size *out);
+void sherd__partition_size(const partition *d, const partition_slot *s, size_t rows,
+                           partition_size *out);
 /** Computes the actual size by examining every value. */
-void sherd__partition_measure(const deal *d, const deal_slot *s, size_t rows, deal_size *out);
+void sherd__partition_measure(const partition *d, const partition_slot *s, size_t rows,
+                              partition_size *out);
 /** Sets size->len, widest and encoding from its rows, values and (CSR) entries. */
-void sherd__partition_encode(const deal *d, const deal_slot *s, deal_size *size);
+void sherd__partition_encode(const partition *d, const partition_slot *s, partition_size *size);
 /** Describes the blocks of a cell with `rows` rows. */
-void sherd__partition_describe(const deal *d, sherd__cell at, size_t rows, const deal_size *size,
-                               sherd__fragment_info *left, sherd__fragment_info *result);
+void sherd__partition_describe(const partition *d, sherd__cell at, size_t rows,
+                               const partition_size *size, sherd__fragment_info *left,
+                               sherd__fragment_info *result);
 /** Forgets what sherd__partition_sizes has counted of A. */
-void sherd__partition_forget(deal *d);
+void sherd__partition_forget(partition *d);
 /** Starts a left block. bytes: room for size->len; the caller fills in the table. */
-void sherd__partition_body_begin(deal_body *b, const deal *d, const deal_slot *s,
-                                 const deal_size *size, uint8_t *bytes);
-void sherd__partition_body_row(deal_body *b, const double *x, uint32_t len);
-void sherd__partition_cell_free(deal_cell *cell);
+void sherd__partition_body_begin(partition_body *b, const partition *d, const partition_slot *s,
+                                 const partition_size *size, uint8_t *bytes);
+void sherd__partition_body_row(partition_body *b, const double *x, uint32_t len);
+void sherd__partition_cell_free(partition_cell *cell);
 /** Draws s and computes V*s: one pass over the slot's rows of B. */
-int sherd__partition_probe_make(deal *d, const deal_slot *s, uint32_t tile, deal_probe **out);
+int sherd__partition_probe_make(partition *d, const partition_slot *s, uint32_t tile,
+                                partition_probe **out);
 /** Releases a reference to a probe; the last release wipes and frees it. NULL is allowed. */
-void sherd__partition_probe_drop(deal_probe *p);
+void sherd__partition_probe_drop(partition_probe *p);
 /** A reader of the rows of a group of a slot's resident block, columns of the tile, in the order
  *  sent to the node. */
-typedef struct deal_reader {
+typedef struct partition_reader {
     uint32_t tile, q;
     double *line;         /* m */
     uint32_t *scratch;    /* m */
     const uint32_t *perm; /* the group's order; NULL before its first row */
-} deal_reader;
+} partition_reader;
 /** Writes row `at` of the block. */
-int sherd__partition_shuffled_row(deal *d, const deal_slot *s, deal_reader *r, uint32_t at,
-                                  double *out);
+int sherd__partition_shuffled_row(partition *d, const partition_slot *s, partition_reader *r,
+                                  uint32_t at, double *out);
 /** Projects a cell that was hidden under an older probe again, under the current one; the data
  *  already sent does not change. */
-int sherd__partition_renew(deal *d, sherd__cell at);
+int sherd__partition_renew(partition *d, sherd__cell at);
 
 int sherd__partition_hide(void *ctx, sherd__cell cell, sherd__cell_work *out);
 int sherd__partition_sizes(void *ctx, sherd__cell cell, sherd__cell_sizes *out);

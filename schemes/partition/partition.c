@@ -14,26 +14,26 @@
 #include "matrix/view.h"
 #include "schemes/partition/internal.h"
 
-size_t sherd__partition_rows(const deal *d, sherd__cell c, size_t *first)
+size_t sherd__partition_rows(const partition *d, sherd__cell c, size_t *first)
 {
-    const deal_slot *s = &d->slots[c.slot];
+    const partition_slot *s = &d->slots[c.slot];
     size_t from = (size_t)c.panel * d->p.panel_rows;
     *first = from < s->rows ? from : s->rows;
     return s->rows - *first < d->p.panel_rows ? s->rows - *first : d->p.panel_rows;
 }
 
-const uint32_t *sherd__partition_perm(const deal *d, const deal_group *g, uint32_t *scratch,
-                                      int *err)
+const uint32_t *sherd__partition_perm(const partition *d, const partition_group *g,
+                                      uint32_t *scratch, int *err)
 {
     *err = SHERD_OK;
-    if (deal_plain(d)) return NULL;
+    if (partition_plain(d)) return NULL;
     if (d->perms) return d->perms + g->cached * d->m;
     *err = d->p.perm.row(d->p.perm.ctx, g->leader, (uint32_t)d->m, scratch);
     return *err ? NULL : scratch;
 }
 
-const uint32_t *sherd__partition_order(const deal *d, const deal_group *g, uint32_t *scratch,
-                                       int *err)
+const uint32_t *sherd__partition_order(const partition *d, const partition_group *g,
+                                       uint32_t *scratch, int *err)
 {
     *err = SHERD_OK;
     if (!d->p.rows.row) return NULL;
@@ -42,7 +42,7 @@ const uint32_t *sherd__partition_order(const deal *d, const deal_group *g, uint3
     return *err ? NULL : scratch;
 }
 
-void sherd__partition_row_b(const deal *d, size_t c, double *out)
+void sherd__partition_row_b(const partition *d, size_t c, double *out)
 {
     if (d->p.exact) sherd__fixed_row(&d->p.fixed_b, d->p.b, c, 0, d->m, out);
     else sherd__view_row_f64(d->p.b, c, 0, d->m, out);
@@ -61,11 +61,11 @@ uint8_t sherd__partition_dtype(sherd_view v, bool exact, const sherd__fixed *f)
     return (uint8_t)(own && sherd_dtype_size(v.dtype) <= sherd_dtype_size(fits) ? v.dtype : fits);
 }
 
-static int slots_plain(deal *d)
+static int slots_plain(partition *d)
 {
     size_t each = d->n / d->p.slots, more = d->n % d->p.slots, row = 0;
     for (uint32_t i = 0; i < d->p.slots; i++) {
-        deal_slot *s = &d->slots[i];
+        partition_slot *s = &d->slots[i];
         if (!s->groups) s->groups = sherd__calloc(1, sizeof *s->groups);
         if (!s->groups) return SHERD_ENOMEM;
         s->ngroups = 1;
@@ -90,7 +90,7 @@ static void free_secret(uint32_t *p, size_t n)
  * ascending order could be identified by the order alone. Answers are always added up in ascending
  * order, so that the bits of a float result do not depend on the draw.
  */
-static void draw_order(const deal *d, uint32_t n, uint32_t *out)
+static void draw_order(const partition *d, uint32_t n, uint32_t *out)
 {
     for (uint32_t q = 0; q < n; q++) out[q] = q;
     for (uint32_t q = n; q > 1; q--) {
@@ -100,9 +100,9 @@ static void draw_order(const deal *d, uint32_t n, uint32_t *out)
     }
 }
 
-static int slot_permute(deal *d, uint32_t i, const uint32_t *exposures)
+static int slot_permute(partition *d, uint32_t i, const uint32_t *exposures)
 {
-    deal_slot *s = &d->slots[i];
+    partition_slot *s = &d->slots[i];
     for (size_t c = 0; c < d->k; c++) s->ncols += exposures[c] == i;
     uint32_t g = d->p.group == SHERD__GROUP_ALL || d->p.group > s->ncols ? s->ncols : d->p.group;
     s->ngroups = s->ncols ? (s->ncols - 1) / g + 1 : 0;
@@ -118,13 +118,13 @@ static int slot_permute(deal *d, uint32_t i, const uint32_t *exposures)
     for (uint32_t q = 0; q < s->ngroups; q++) place[s->ascending[q]] = q;
     for (uint32_t q = 0, first = 0; q < s->ngroups; q++) {
         uint32_t from = place[q] * g, len = s->ncols - from < g ? s->ncols - from : g;
-        s->groups[q] = (deal_group){ 0, first, len, 0 };
+        s->groups[q] = (partition_group){ 0, first, len, 0 };
         first += len;
     }
     uint32_t at = 0;
     for (size_t c = 0; c < d->k; c++) {
         if (exposures[c] != i) continue;
-        deal_group *to = &s->groups[s->ascending[at / g]];
+        partition_group *to = &s->groups[s->ascending[at / g]];
         if (at % g == 0) to->leader = (uint32_t)c;
         s->cols[to->first + at % g] = (uint32_t)c;
         at++;
@@ -135,7 +135,7 @@ static int slot_permute(deal *d, uint32_t i, const uint32_t *exposures)
     return SHERD_OK;
 }
 
-static int slots_permute(deal *d)
+static int slots_permute(partition *d)
 {
     for (size_t c = 0; c < d->k; c++)
         if (d->p.exposures[c] >= d->p.slots) return SHERD_EINVAL;
@@ -147,7 +147,7 @@ static int slots_permute(deal *d)
 }
 
 /* Caches all permutations of one kind if they fit: deriving one costs more than using it. */
-static int cache_perms(deal *d, const sherd__perm_source *src, size_t n, uint32_t **out)
+static int cache_perms(partition *d, const sherd__perm_source *src, size_t n, uint32_t **out)
 {
     size_t groups = 0, len;
     for (uint32_t i = 0; i < d->p.slots; i++)
@@ -158,7 +158,7 @@ static int cache_perms(deal *d, const sherd__perm_source *src, size_t n, uint32_
     if (!(*out = sherd__alloc(len))) return SHERD_ENOMEM;
     for (uint32_t i = 0; i < d->p.slots; i++) {
         for (uint32_t q = 0; q < d->slots[i].ngroups; q++) {
-            const deal_group *g = &d->slots[i].groups[q];
+            const partition_group *g = &d->slots[i].groups[q];
             int err = src->row(src->ctx, g->leader, (uint32_t)n, *out + g->cached * n);
             if (err) return err;
         }
@@ -167,7 +167,7 @@ static int cache_perms(deal *d, const sherd__perm_source *src, size_t n, uint32_
 }
 
 /* A wide sum holds every k * max_a * max_b that the primes hold. */
-static int wide_sums(deal *d)
+static int wide_sums(partition *d)
 {
     size_t len;
     if (!d->p.primes_len) return SHERD_OK;
@@ -180,7 +180,7 @@ static int wide_sums(deal *d)
     return d->residues && d->wide_line ? SHERD_OK : SHERD_ENOMEM;
 }
 
-static void cut_panels(deal *d)
+static void cut_panels(partition *d)
 {
     size_t longest = 0;
     for (uint32_t i = 0; i < d->p.slots; i++)
@@ -188,25 +188,25 @@ static void cut_panels(deal *d)
     d->panels = longest ? (uint32_t)((longest - 1) / d->p.panel_rows + 1) : 0;
 }
 
-static void clear_result(deal *d)
+static void clear_result(partition *d)
 {
     for (size_t i = 0; i < d->n; i++) memset(d->p.c + i * d->p.ldc, 0, d->m * sizeof *d->p.c);
     if (d->wide) memset(d->wide, 0, d->n * d->m * sizeof *d->wide);
 }
 
-static int open_deal(deal *d)
+static int open_deal(partition *d)
 {
     size_t cells, line = d->m > d->k ? d->m : d->k;
     d->slots = sherd__calloc(d->p.slots, sizeof *d->slots);
     if (!d->slots) return SHERD_ENOMEM;
-    int err = deal_plain(d) ? slots_plain(d) : slots_permute(d);
+    int err = partition_plain(d) ? slots_plain(d) : slots_permute(d);
     if (err) return err;
     cut_panels(d);
     d->tiles = d->m ? (uint32_t)((d->m - 1) / d->p.tile_cols + 1) : 0;
     if (!sherd__mul((size_t)d->panels * d->tiles, d->p.slots, &cells)) return SHERD_ENOMEM;
-    d->cells = sherd__calloc(cells, sizeof(deal_cell *));
-    d->probes = sherd__calloc((deal_plain(d) ? 1 : (size_t)d->p.slots) * d->tiles,
-                              sizeof(deal_probe *));
+    d->cells = sherd__calloc(cells, sizeof(partition_cell *));
+    d->probes = sherd__calloc((partition_plain(d) ? 1 : (size_t)d->p.slots) * d->tiles,
+                              sizeof(partition_probe *));
     d->colbuf = sherd__calloc(d->m, sizeof *d->colbuf);
     d->inverse = sherd__calloc(d->m, sizeof *d->inverse);
     d->rowbuf = sherd__calloc(d->p.rows.row ? d->n : 0, sizeof *d->rowbuf);
@@ -222,7 +222,7 @@ static int open_deal(deal *d)
     return err ? err : wide_sums(d);
 }
 
-void sherd__partition_cell_free(deal_cell *cell)
+void sherd__partition_cell_free(partition_cell *cell)
 {
     if (!cell) return;
     if (cell->r) sherd__wipe(cell->r, cell->rows * sizeof *cell->r);
@@ -236,9 +236,9 @@ void sherd__partition_cell_free(deal_cell *cell)
     sherd__free(cell);
 }
 
-static void deal_free(void *ctx)
+static void partition_free(void *ctx)
 {
-    deal *d = ctx;
+    partition *d = ctx;
     size_t groups = 0, cells = (size_t)d->panels * d->tiles * d->p.slots;
     for (uint32_t i = 0; d->slots && i < d->p.slots; i++) {
         groups += d->slots[i].ngroups;
@@ -247,7 +247,8 @@ static void deal_free(void *ctx)
         sherd__free(d->slots[i].groups);
     }
     for (size_t i = 0; d->cells && i < cells; i++) sherd__partition_cell_free(d->cells[i]);
-    for (size_t i = 0; d->probes && i < (deal_plain(d) ? 1 : d->p.slots) * (size_t)d->tiles; i++)
+    for (size_t i = 0; d->probes && i < (partition_plain(d) ? 1 : d->p.slots) * (size_t)d->tiles;
+         i++)
         sherd__partition_probe_drop(d->probes[i]);
     sherd__free(d->slots);
     sherd__free(d->cells);
@@ -266,21 +267,21 @@ static void deal_free(void *ctx)
     sherd__free(d);
 }
 
-static void deal_shape(const void *ctx, sherd__scheme_shape *out)
+static void partition_shape(const void *ctx, sherd__scheme_shape *out)
 {
-    const deal *d = ctx;
+    const partition *d = ctx;
     *out = (sherd__scheme_shape){
         .slots = d->p.slots,
         .tiles = d->tiles,
         .panels = d->panels,
         .resident = true,
-        .shared = deal_plain(d),
-        .ordered = !d->p.exact && !deal_plain(d),
+        .shared = partition_plain(d),
+        .ordered = !d->p.exact && !partition_plain(d),
         .primes_len = d->p.primes_len,
     };
     memcpy(out->primes, d->p.primes, sizeof out->primes);
     for (uint32_t i = 0; i < d->p.slots; i++) {
-        const deal_slot *s = &d->slots[i];
+        const partition_slot *s = &d->slots[i];
         size_t rows = s->rows < d->p.panel_rows ? s->rows : d->p.panel_rows;
         size_t each = d->p.primes_len ? 3 * d->p.primes_len : sizeof(double);
         uint64_t len = (uint64_t)rows * s->ngroups * d->p.tile_cols * each;
@@ -288,46 +289,46 @@ static void deal_shape(const void *ctx, sherd__scheme_shape *out)
     }
 }
 
-static void deal_entries(const void *ctx, sherd__cell cell, uint64_t *a, uint64_t *b)
+static void partition_entries(const void *ctx, sherd__cell cell, uint64_t *a, uint64_t *b)
 {
-    const deal *d = ctx;
+    const partition *d = ctx;
     size_t first, rows = sherd__partition_rows(d, cell, &first);
     *a = (uint64_t)rows * d->slots[cell.slot].ncols;
-    *b = (uint64_t)d->slots[cell.slot].ncols * deal_tile_width(d, cell.tile);
+    *b = (uint64_t)d->slots[cell.slot].ncols * partition_tile_width(d, cell.tile);
 }
 
 static const sherd__hiding_ops scheme_permute = {
     .abi = SHERD__SCHEME_ABI,
     .name = "permute",
-    .shape = deal_shape,
+    .shape = partition_shape,
     .hide = sherd__partition_hide,
     .resident = sherd__partition_resident,
     .check = sherd__partition_check,
     .fold = sherd__partition_fold,
-    .entries = deal_entries,
+    .entries = partition_entries,
     .sizes = sherd__partition_sizes,
     .finish = sherd__partition_finish,
-    .free = deal_free,
+    .free = partition_free,
 };
 static const sherd__hiding_ops scheme_plain = {
     .abi = SHERD__SCHEME_ABI,
     .name = "plain",
-    .shape = deal_shape,
+    .shape = partition_shape,
     .hide = sherd__partition_hide,
     .resident = sherd__partition_resident,
     .check = sherd__partition_check,
     .fold = sherd__partition_fold,
-    .entries = deal_entries,
+    .entries = partition_entries,
     .sizes = sherd__partition_sizes,
     .finish = sherd__partition_finish,
-    .free = deal_free,
+    .free = partition_free,
 };
 
 int sherd__partition_open(sherd__hiding *out, const sherd__partition_params *p)
 {
     *out = (sherd__hiding){ 0 };
     if (!p->slots || !p->panel_rows || !p->tile_cols || !p->group) return SHERD_EINVAL;
-    deal *d = sherd__calloc(1, sizeof *d);
+    partition *d = sherd__calloc(1, sizeof *d);
     if (!d) return SHERD_ENOMEM;
     d->p = *p;
     d->n = d->n_max = p->a.rows;
@@ -337,18 +338,18 @@ int sherd__partition_open(sherd__hiding *out, const sherd__partition_params *p)
     if (d->p.tile_cols > d->m) d->p.tile_cols = d->m ? d->m : 1;
     int err = open_deal(d);
     if (err) {
-        deal_free(d);
+        partition_free(d);
         return err;
     }
     if (p->c) clear_result(d);
-    *out = (sherd__hiding){ deal_plain(d) ? &scheme_plain : &scheme_permute, d };
+    *out = (sherd__hiding){ partition_plain(d) ? &scheme_plain : &scheme_permute, d };
     return SHERD_OK;
 }
 
 int sherd__partition_next(sherd__hiding *h, sherd_view a, double *c, size_t ldc, bool finite,
                           const sherd__fixed *fixed_a)
 {
-    deal *d = h->ctx;
+    partition *d = h->ctx;
     if (a.rows > d->n_max || a.cols != d->k || ldc < d->m) return SHERD_ESHAPE;
     for (size_t i = 0; i < (size_t)d->panels * d->tiles * d->p.slots; i++) {
         sherd__partition_cell_free(d->cells[i]);
@@ -364,7 +365,7 @@ int sherd__partition_next(sherd__hiding *h, sherd_view a, double *c, size_t ldc,
     d->dtype_a = sherd__partition_dtype(a, d->p.exact, fixed_a);
     d->skipped = d->fragments = d->csr_cells = 0;
     int err = SHERD_OK;
-    if (deal_plain(d)) err = slots_plain(d);
+    if (partition_plain(d)) err = slots_plain(d);
     else
         for (uint32_t i = 0; i < d->p.slots; i++) d->slots[i].rows = d->n;
     cut_panels(d);
@@ -374,13 +375,13 @@ int sherd__partition_next(sherd__hiding *h, sherd_view a, double *c, size_t ldc,
 
 void sherd__partition_counts(const sherd__hiding *h, uint64_t *skipped, uint64_t *fragments)
 {
-    const deal *d = h->ctx;
+    const partition *d = h->ctx;
     *skipped = d->skipped;
     *fragments = d->fragments;
 }
 
 size_t sherd__partition_planned(const sherd__hiding *h, uint32_t slot)
 {
-    const deal *d = h->ctx;
-    return deal_plain(d) ? d->slots[slot].rows : d->slots[slot].ncols;
+    const partition *d = h->ctx;
+    return partition_plain(d) ? d->slots[slot].rows : d->slots[slot].ncols;
 }

@@ -11,7 +11,7 @@
 #include "crypto/freivalds.h"
 #include "schemes/partition/internal.h"
 
-void sherd__partition_probe_drop(deal_probe *p)
+void sherd__partition_probe_drop(partition_probe *p)
 {
     if (!p || --p->refs) return;
     if (p->s) sherd__wipe(p->s, p->width * sizeof *p->s);
@@ -26,9 +26,9 @@ void sherd__partition_probe_drop(deal_probe *p)
     sherd__free(p);
 }
 
-static deal_probe *probe_new(const deal *d, const deal_slot *s, size_t width)
+static partition_probe *probe_new(const partition *d, const partition_slot *s, size_t width)
 {
-    deal_probe *p = sherd__calloc(1, sizeof *p);
+    partition_probe *p = sherd__calloc(1, sizeof *p);
     bool wide = d->p.primes_len > 0, ok;
     if (!p) return NULL;
     p->refs = 1;
@@ -61,10 +61,11 @@ static sherd__f127 wide_dot(const double *x, const uint64_t *s, size_t n)
 
 /* Marks the columns of the group's rows of B that contain NaN or infinity: sums of a marked column
  * are not finite and say nothing about the others. */
-static int taint_group(deal *d, const deal_slot *s, uint32_t q, uint32_t tile, deal_probe *p)
+static int taint_group(partition *d, const partition_slot *s, uint32_t q, uint32_t tile,
+                       partition_probe *p)
 {
-    const deal_group *g = &s->groups[q];
-    deal_reader read = { .tile = tile, .q = q, .line = d->line, .scratch = d->colbuf };
+    const partition_group *g = &s->groups[q];
+    partition_reader read = { .tile = tile, .q = q, .line = d->line, .scratch = d->colbuf };
     double *row = d->line + d->line_len;
     for (uint32_t at = g->first; at < g->first + g->len; at++) {
         int err = sherd__partition_shuffled_row(d, s, &read, at, row);
@@ -75,10 +76,11 @@ static int taint_group(deal *d, const deal_slot *s, uint32_t q, uint32_t tile, d
     return SHERD_OK;
 }
 
-static int probe_group(deal *d, const deal_slot *s, uint32_t q, uint32_t tile, deal_probe *p)
+static int probe_group(partition *d, const partition_slot *s, uint32_t q, uint32_t tile,
+                       partition_probe *p)
 {
-    const deal_group *g = &s->groups[q];
-    deal_reader read = { .tile = tile, .q = q, .line = d->line, .scratch = d->colbuf };
+    const partition_group *g = &s->groups[q];
+    partition_reader read = { .tile = tile, .q = q, .line = d->line, .scratch = d->colbuf };
     double *row = d->line + d->line_len, *masked = d->line + 2 * d->line_len;
     const double *weights = p->s;
     int err = p->taint ? taint_group(d, s, q, tile, p) : SHERD_OK;
@@ -96,9 +98,10 @@ static int probe_group(deal *d, const deal_slot *s, uint32_t q, uint32_t tile, d
     return err;
 }
 
-int sherd__partition_probe_make(deal *d, const deal_slot *s, uint32_t tile, deal_probe **out)
+int sherd__partition_probe_make(partition *d, const partition_slot *s, uint32_t tile,
+                                partition_probe **out)
 {
-    deal_probe *p = probe_new(d, s, deal_tile_width(d, tile));
+    partition_probe *p = probe_new(d, s, partition_tile_width(d, tile));
     if (!p) return SHERD_ENOMEM;
     if (d->p.exact) sherd__f61_draw(&d->p.entropy, p->width, p->s61);
     else sherd__fv_weights(&d->p.entropy, p->width, p->s);

@@ -11,11 +11,11 @@
 #include "crypto/fragment_make.h"
 #include "schemes/partition/internal.h"
 
-int sherd__partition_shuffled_row(deal *d, const deal_slot *s, deal_reader *r, uint32_t at,
-                                  double *out)
+int sherd__partition_shuffled_row(partition *d, const partition_slot *s, partition_reader *r,
+                                  uint32_t at, double *out)
 {
-    const deal_group *g = &s->groups[r->q];
-    size_t from = (size_t)r->tile * d->p.tile_cols, width = deal_tile_width(d, r->tile);
+    const partition_group *g = &s->groups[r->q];
+    size_t from = (size_t)r->tile * d->p.tile_cols, width = partition_tile_width(d, r->tile);
     size_t c = s->cols ? s->cols[at] : at;
     int err = SHERD_OK;
     assert(at >= g->first && at - g->first < g->len);
@@ -30,9 +30,9 @@ int sherd__partition_shuffled_row(deal *d, const deal_slot *s, deal_reader *r, u
 
 /* Produces the shuffled rows of B while they are sent; on the loop thread, with its own buffers. */
 typedef struct resident {
-    deal *d;
+    partition *d;
     uint32_t slot;
-    deal_reader read;
+    partition_reader read;
     size_t row_bytes;
     uint32_t made;  /* the row of the slot in `bytes`, or UINT32_MAX */
     uint8_t *bytes; /* row_bytes */
@@ -51,14 +51,14 @@ static void resident_free(void *ctx)
 
 static int resident_row(resident *r, uint32_t at, uint8_t *out)
 {
-    deal *d = r->d;
-    const deal_slot *s = &d->slots[r->slot];
+    partition *d = r->d;
+    const partition_slot *s = &d->slots[r->slot];
     uint32_t q = r->read.q;
     if (at < s->groups[q].first) q = 0;
     while (at >= s->groups[q].first + s->groups[q].len) q++;
     if (q != r->read.q) r->read.perm = NULL;
     r->read.q = q;
-    size_t width = deal_tile_width(d, r->read.tile);
+    size_t width = partition_tile_width(d, r->read.tile);
     double *row = d->dtype_b == SHERD_F64 && (uintptr_t)out % 8 == 0 ? (double *)(void *)out
                                                                      : r->row;
     int err = sherd__partition_shuffled_row(d, s, &r->read, at, row);
@@ -66,7 +66,7 @@ static int resident_row(resident *r, uint32_t at, uint8_t *out)
     return err;
 }
 
-static void resident_table(const deal_slot *s, size_t width, uint64_t offset, uint8_t *out,
+static void resident_table(const partition_slot *s, size_t width, uint64_t offset, uint8_t *out,
                            size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -81,11 +81,11 @@ static void resident_table(const deal_slot *s, size_t width, uint64_t offset, ui
 static int resident_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
 {
     resident *r = ctx;
-    const deal_slot *s = &r->d->slots[r->slot];
+    const partition_slot *s = &r->d->slots[r->slot];
     uint64_t table = 8 * (uint64_t)s->ngroups;
     if (offset < table) {
         size_t n = table - offset < len ? (size_t)(table - offset) : len;
-        resident_table(s, deal_tile_width(r->d, r->read.tile), offset, out, n);
+        resident_table(s, partition_tile_width(r->d, r->read.tile), offset, out, n);
         offset += n;
         out += n;
         len -= n;
@@ -112,9 +112,9 @@ static int resident_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
 
 int sherd__partition_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fragment **out)
 {
-    deal *d = ctx;
-    const deal_slot *s = &d->slots[slot];
-    size_t width = deal_tile_width(d, tile);
+    partition *d = ctx;
+    const partition_slot *s = &d->slots[slot];
+    size_t width = partition_tile_width(d, tile);
     resident *r = sherd__calloc(1, sizeof *r);
     *out = NULL;
     if (!r) return SHERD_ENOMEM;

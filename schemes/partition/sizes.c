@@ -15,21 +15,21 @@
 
 #define COUNTS_MAX ((size_t)4 << 20) /* numbers */
 
-void sherd__partition_forget(deal *d)
+void sherd__partition_forget(partition *d)
 {
     sherd__free(d->columns);
     d->columns = NULL;
 }
 
 /* Returns the largest magnitude that is sent as 0: rounding is to even. */
-static double least(const deal *d)
+static double least(const partition *d)
 {
     return d->p.exact ? ldexp(0.5, -d->p.fixed_a.scale) : 0;
 }
 
 /* Counts all columns in all panels, of slots that have all rows in their natural order. Returns
  * false if A cannot be counted. */
-static bool count_columns(deal *d, size_t panel_rows)
+static bool count_columns(partition *d, size_t panel_rows)
 {
     size_t len;
     if (d->columns) return true;
@@ -46,8 +46,8 @@ static bool count_columns(deal *d, size_t panel_rows)
 }
 
 /* Counts the rows of a group that are not wholly zero. entries: of all of them. */
-static uint64_t rows_of(const deal *d, const deal_slot *s, const deal_group *g, size_t first,
-                        size_t rows, uint64_t entries)
+static uint64_t rows_of(const partition *d, const partition_slot *s, const partition_group *g,
+                        size_t first, size_t rows, uint64_t entries)
 {
     uint64_t some = 0;
     if (!d->p.skip_zeros || entries == (uint64_t)rows * g->len) return rows;
@@ -57,13 +57,13 @@ static uint64_t rows_of(const deal *d, const deal_slot *s, const deal_group *g, 
     return some;
 }
 
-static void count_cell(const deal *d, const deal_slot *s, uint32_t panel, size_t first, size_t rows,
-                       deal_size *out)
+static void count_cell(const partition *d, const partition_slot *s, uint32_t panel, size_t first,
+                       size_t rows, partition_size *out)
 {
     const uint32_t *columns = d->columns + (size_t)panel * d->k;
-    *out = (deal_size){ .rows = 0 };
+    *out = (partition_size){ .rows = 0 };
     for (uint32_t q = 0; q < s->ngroups; q++) {
-        const deal_group *g = &s->groups[q];
+        const partition_group *g = &s->groups[q];
         uint64_t entries = 0;
         for (uint32_t j = 0; j < g->len; j++) entries += columns[s->cols[g->first + j]];
         uint64_t kept = rows_of(d, s, g, first, rows, entries);
@@ -75,27 +75,28 @@ static void count_cell(const deal *d, const deal_slot *s, uint32_t panel, size_t
 }
 
 /* plain: a cell has all columns of its rows. */
-static void count_rows(const deal *d, const deal_slot *s, size_t first, size_t rows, deal_size *out)
+static void count_rows(const partition *d, const partition_slot *s, size_t first, size_t rows,
+                       partition_size *out)
 {
     sherd_view part = sherd_view_sub(d->p.a, s->row0 + first, rows, 0, d->k);
-    *out = (deal_size){ .rows = rows,
-                        .values = (uint64_t)rows * d->k,
-                        .entries = sherd__view_nonzeros(part) };
+    *out = (partition_size){ .rows = rows,
+                             .values = (uint64_t)rows * d->k,
+                             .entries = sherd__view_nonzeros(part) };
     sherd__partition_encode(d, s, out);
 }
 
 /* Returns whether the entries that are sent as 0 are those that are 0. */
-static bool no_rounding(const deal *d)
+static bool no_rounding(const partition *d)
 {
     return !d->p.exact || (d->p.a.dtype != SHERD_F64 && d->p.a.dtype != SHERD_F32);
 }
 
 int sherd__partition_sizes(void *ctx, sherd__cell at, sherd__cell_sizes *out)
 {
-    deal *d = ctx;
-    const deal_slot *s = &d->slots[at.slot];
+    partition *d = ctx;
+    const partition_slot *s = &d->slots[at.slot];
     size_t first, rows = sherd__partition_rows(d, at, &first);
-    deal_size size;
+    partition_size size;
     *out = (sherd__cell_sizes){ .empty = rows == 0 || s->ncols == 0 };
     if (out->empty) return SHERD_OK;
     if (!d->p.skip_zeros && !d->csr) {

@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     if (fits) {
         fit_tags(bytes, len, key);
         memcpy(id, bytes + 16, sizeof id);
-        if (sherd__counter_new(state, id, key, NULL)) abort();
+        if (sherd__counter_new((sherd__counter){ state, id, key }, NULL)) abort();
     }
     put(bytes, len);
     int err = sherd__maskfile_open(&f, path, state, true, &d);

@@ -15,7 +15,8 @@ static void read_members(const uint8_t *data, size_t size)
 {
     sherd__npz *z;
     sherd_diag d = { .code = 0 };
-    int err = sherd__npz_open_bytes(&z, data, size, "fuzz.npz", 1 << 20, 0, &d);
+    int err = sherd__npz_open_bytes(&z, data, size, "fuzz.npz", (sherd__npz_limit){ 1 << 20, 0 },
+                                    &d);
     assert(!err == (z != NULL) && !err == !d.message[0]);
     for (size_t i = 0; z && i < sherd__npz_count(z); i++) {
         const sherd__npz_member *m = sherd__npz_member_at(z, i);

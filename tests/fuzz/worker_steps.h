@@ -139,8 +139,10 @@ static void ask_roster(steps *m, question *q)
     for (uint32_t i = 1; i < N; i++) {
         sherd__aggregate_member_free(m->member[i]);
         m->member[i] = NULL;
-        (void)!sherd__aggregate_member_new(&m->member[i], &agreed, i, JOB, &m->keys[i],
-                                           (const uint8_t(*)[32])keys, NULL);
+        (void)!sherd__aggregate_member_new(&m->member[i], &agreed,
+                                           &(sherd__aggregate_self){ i, JOB, &m->keys[i],
+                                                                     (const uint8_t(*)[32])keys },
+                                           NULL);
     }
     q->op = SHERD__OP_ROSTER;
     q->dtype = SHERD_I64;

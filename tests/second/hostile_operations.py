@@ -29,7 +29,7 @@ def good_sums(world, stop, faults, count):
                 count.append(ground.good())
                 if not count[-1]:
                     faults.append(type(ground).__name__)
-            time.sleep(0.05)
+            time.sleep(0.3)
         sums.close()
         rounds.close()
     except Exception as error:

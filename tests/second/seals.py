@@ -24,7 +24,7 @@ def main():
         run = sums.train("mixed.npz", "mixed.nodes", "--simulate", "--data", "dealt.npz")
         bad[0].close()
         port = bad[0].line("n3", "d").split()[0]
-        named = f"({port}) takes no part in the training any more: what it sealed 4 others"
+        named = f"({port}) no longer takes part in the training: 4 others cannot open what it sealed"
         report(run.code == 0 and named in run.err, f"a member that {kind} is named and left out", run)
     for other in plain:
         report(other.server.stop() == 0, "a node exits with code 0")

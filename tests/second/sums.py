@@ -24,9 +24,9 @@ weights = he
 epochs = 3
 rate = 0.3
 """
-SPOIL = {"seals zeros": "what it sealed 4 others cannot open",
-         "seals noise": "what it sealed 4 others cannot open",
-         "reports that no piece opens": "it says that it cannot open what 4 others sealed for it"}
+SPOIL = {"seals zeros": "4 others cannot open what it sealed",
+         "seals noise": "4 others cannot open what it sealed",
+         "reports that no piece opens": "it reports that it cannot open what 4 others sealed for it"}
 
 
 class Listed:
@@ -206,7 +206,7 @@ def main():
         fine = run.code == 0 and finite(f"{where}.npz")  # the four other members are sufficient
         if name in SPOIL:
             port = bad[0].line("n", "d").split()[0]
-            fine = fine and (f"({port}) takes no part in the training any more: "
+            fine = fine and (f"({port}) no longer takes part in the training: "
                              f"{SPOIL[name]}") in run.err
         return fine and run.seconds < 90, f"a member that {name}", run
 

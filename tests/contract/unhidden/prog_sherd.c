@@ -1,4 +1,4 @@
-/* The command with one scheme more (unhidden.c). */
+/* The command with one additional scheme (unhidden.c). */
 #include "cli/cli.h"
 #include "cli/early.h"
 

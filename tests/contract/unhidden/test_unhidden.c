@@ -1,7 +1,6 @@
 /*
- * What the library says of a scheme that is registered by one line (unhidden.c) and of which
- * nothing is claimed: that it is not private; and that its products, forecasts and kept operands
- * are right.
+ * A scheme that is registered by one line (unhidden.c) and claims nothing: the library reports that
+ * it is not private, and its products, forecasts and kept operands are correct.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,17 +70,17 @@ static sherd_product_options options(bool exact)
     return o;
 }
 
-static void what_claims_nothing_is_not_private(void **state)
+static void a_scheme_without_claims_is_not_private(void **state)
 {
     (void)state;
     const sherd_scheme_info *s = sherd_scheme_describe((sherd_scheme)77);
     assert_string_equal(s->name, "unhidden");
     assert_false(sherd_scheme_private((sherd_scheme)77));
-    assert_false(sherd_scheme_private((sherd_scheme)78)); /* nobody's number */
+    assert_false(sherd_scheme_private((sherd_scheme)78)); /* not in the table */
     assert_string_equal(sherd_scheme_describe((sherd_scheme)78)->name, "unknown");
     for (size_t i = 0; (s = sherd_scheme_at(i)); i++) {
         const sherd__scheme *e = sherd__scheme_find(s->scheme);
-        assert_ptr_equal(e->info, s); /* no number twice */
+        assert_ptr_equal(e->info, s); /* no number occurs twice */
         assert_true(strlen(s->name) < 16);
         assert_int_equal(s->keeps == SHERD_KEEPS_RIGHT, e->planner->next != NULL);
         assert_int_equal(s->keeps == SHERD_KEEPS_LEFT, e->planner->keep != NULL);
@@ -95,7 +94,7 @@ static void what_claims_nothing_is_not_private(void **state)
     }
 }
 
-static void only_what_hides_from_somebody_is_private(void **state)
+static void only_schemes_that_hide_an_operand_are_private(void **state)
 {
     (void)state;
     static const sherd_scheme private[] = { SHERD_SHARE, SHERD_SHARE1, SHERD_BLIND };
@@ -106,7 +105,7 @@ static void only_what_hides_from_somebody_is_private(void **state)
     }
 }
 
-static void its_products_are_right_and_as_they_were_forecast(void **state)
+static void its_products_are_correct_and_match_the_forecast(void **state)
 {
     (void)state;
     for (unsigned exact = 0; exact < 2; exact++) {
@@ -130,7 +129,7 @@ static void its_products_are_right_and_as_they_were_forecast(void **state)
     }
 }
 
-static void its_kept_operands_stay_in_clear(void **state)
+static void its_kept_operands_are_in_clear(void **state)
 {
     (void)state;
     double c[ROWS * COLS], ct[INNER * COLS], back[ROWS * COLS];
@@ -158,7 +157,7 @@ static void its_kept_operands_stay_in_clear(void **state)
     sherd_multiplier_free(m);
 }
 
-static void no_share_of_its_operands_is_kept(void **state)
+static void its_operands_are_not_kept_as_shares(void **state)
 {
     (void)state;
     sherd__prepared p;
@@ -177,11 +176,11 @@ static void no_share_of_its_operands_is_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_claims_nothing_is_not_private),
-        cmocka_unit_test(only_what_hides_from_somebody_is_private),
-        cmocka_unit_test(its_products_are_right_and_as_they_were_forecast),
-        cmocka_unit_test(its_kept_operands_stay_in_clear),
-        cmocka_unit_test(no_share_of_its_operands_is_kept),
+        cmocka_unit_test(a_scheme_without_claims_is_not_private),
+        cmocka_unit_test(only_schemes_that_hide_an_operand_are_private),
+        cmocka_unit_test(its_products_are_correct_and_match_the_forecast),
+        cmocka_unit_test(its_kept_operands_are_in_clear),
+        cmocka_unit_test(its_operands_are_not_kept_as_shares),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

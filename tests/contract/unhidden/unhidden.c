@@ -1,7 +1,7 @@
 /*
- * A scheme of the tests: it hides nothing, and claims nothing. It stands in the table by one line;
- * nothing else here or in the library knows it. This table takes the place of the library's, whose
- * object is not linked where its symbol is there already.
+ * A scheme of the tests that hides nothing and claims nothing. It has one line in the table;
+ * nothing else here or in the library refers to it. This table replaces the library's, whose object
+ * is not linked because its symbol is already defined.
  */
 #include "scheduler/plan/schemes.h"
 #include "schemes/blind/blind.h"

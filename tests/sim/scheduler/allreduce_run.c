@@ -66,7 +66,9 @@ void allreduce_run_here(run *r, world *w, const training *t)
     allreduce_run_begin(r, w, t);
     sherd__gradients_options g = allreduce_options(w, t, r);
     assert_int_equal(sherd__gradients_here(&g.engine, &w->recipe, &w->data,
-                                           sherd__shard_most(t->batch, t->shards), 20, 1, &d),
+                                           &(sherd__here_options){
+                                               sherd__shard_most(t->batch, t->shards), 20, 1 },
+                                           &d),
                      0);
     assert_int_equal(sherd__stepper_gradients(&r->stepper, &g, &d), 0);
     assert_int_equal(allreduce_run_steps(r, t, STEPS, &d), 0);

@@ -268,7 +268,7 @@ static bool same_windows(const sim_options *o, const sherd__windows *w, sherd_vi
     double *ref = calloc(height * o->m + 1, sizeof *ref);
     void *laid = NULL;
     sherd__fixed fa, fb;
-    bool ok = !sherd__windows_lay(w, a.data, sizeof(double), 0, rows, &laid, NULL);
+    bool ok = !sherd__windows_lay(w, a.data, sizeof(double), (sherd_rows){ 0, rows }, &laid, NULL);
     sherd_view left = sherd_view_c(laid, SHERD_F64, rows, w->row);
     if (o->transposed) left = sherd_view_t(left);
     ok = ok && !sherd__fixed_choose(a, o->product.bits, "A", &fa, NULL) &&

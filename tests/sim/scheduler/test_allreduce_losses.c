@@ -79,7 +79,7 @@ static void a_member_that_delays_a_sum_is_named(void **unused)
         if (x.s.members != t.nodes - 1)
             fail_msg("seed %d, n%u of %u: %s", (int)seed, who, t.nodes, x.w.log);
         snprintf(line, sizeof line, "n%u %s parts ", who,
-                 x.w.mute == who ? "gives no" : "takes no");
+                 x.w.mute == who ? "sends no" : "receives no");
         if (t.nodes > 2 && !strstr(x.w.log, line)) fail_msg("seed %d: %s", (int)seed, x.w.log);
         assert_true(x.w.now - began <= 100000);
         allreduce_trial_close(&x);
@@ -127,9 +127,9 @@ static void a_member_with_other_weights_is_named(void **unused)
             } else {
                 allreduce_trial_train(&x);
                 assert_int_equal(x.s.members, nodes - 1);
-                assert_non_null(strstr(x.w.log, tells == 0   ? "n0 gave other weights"
-                                                : tells == 1 ? "n0 holds other weights"
-                                                             : " holds other weights"));
+                assert_non_null(strstr(x.w.log, tells == 0   ? "n0 sent other weights"
+                                                : tells == 1 ? "n0 has other weights"
+                                                             : " has other weights"));
             }
             allreduce_trial_close(&x);
         }

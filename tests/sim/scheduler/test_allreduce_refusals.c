@@ -50,15 +50,15 @@ static void a_node_that_is_busy_during_the_meeting_joins_later(void **unused)
     (void)unused;
     for (uint64_t seed = 1; seed <= 24; seed++) {
         trial x;
-        char line[100];
+        char line[120];
         begin(&x, seed, 2);
         refuses(&x, SHERD__OP_MEET, seed % 3 ? SHERD_EBUSY : SHERD_ENOMEM, 1 + seed % 2);
         allreduce_trial_start(&x);
         x.w.pace = 50;
         allreduce_trial_train(&x);
         snprintf(line, sizeof line,
-                 "n%u refuses (another job is under way): the training goes on "
-                 "without it, and asks again in 1 s",
+                 "n%u refuses (another job is under way): the training continues "
+                 "without it, and asks it again in 1 s",
                  x.w.refuses);
         if (!strstr(x.w.log, line)) fail_msg("seed %d: %s", (int)seed, x.w.log);
         if (x.s.members != x.t.nodes) fail_msg("seed %d: %u: %s", (int)seed, x.s.members, x.w.log);
@@ -151,8 +151,7 @@ static void a_member_that_alone_finds_that_a_step_does_not_fit_is_left_out(void 
         allreduce_trial_start(&x);
         allreduce_trial_train(&x);
         one_is_gone(&x, x.w.refuses,
-                    "finds a step that does not fit where others find that it "
-                    "does (n");
+                    "reports that a step does not fit, and others report that it does (n");
         allreduce_trial_close(&x);
     }
 }
@@ -169,7 +168,7 @@ static void a_single_member_is_believed(void **unused)
     refuses(&x, SHERD__OP_STEP, SHERD_EBUSY, ALWAYS);
     allreduce_trial_start(&x);
     assert_int_equal(allreduce_run_steps(&x.there, &t, STEPS, &d), SHERD_ERANGE);
-    assert_non_null(strstr(d.message, "beyond all scales: n0: another job is under way"));
+    assert_non_null(strstr(d.message, "exceeds all scales: n0: another job is under way"));
     allreduce_trial_close(&x);
 }
 
@@ -224,7 +223,7 @@ static void a_member_that_computes_nothing_is_identified_within_seconds(void **u
         uint64_t began = x.w.now;
         allreduce_trial_start(&x);
         allreduce_trial_train(&x);
-        one_is_gone(&x, x.w.stuck, "does nothing of what it was asked");
+        one_is_gone(&x, x.w.stuck, "does not work on its tasks");
         if (x.w.now - began > 20000) fail_msg("%d ms: %s", (int)(x.w.now - began), x.w.log);
         allreduce_trial_close(&x);
     }

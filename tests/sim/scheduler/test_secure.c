@@ -83,8 +83,8 @@ static void a_node_lost_after_its_upload_is_in_the_sum(void **s)
     w.lost_len = 2;
     assert_int_equal(secure_ask(&w), 0);
     secure_is_sum_without(&w, (uint32_t[]){ 6 }, 1);
-    assert_non_null(strstr(w.log, "n1 is lost: cut; what it has is still in this sum"));
-    assert_non_null(strstr(w.log, "n6 is lost: cut; what it has is not in this sum"));
+    assert_non_null(strstr(w.log, "n1 is lost: cut; its data is still in this sum"));
+    assert_non_null(strstr(w.log, "n6 is lost: cut; its data is not in this sum"));
     secure_end(&w);
 }
 
@@ -192,8 +192,8 @@ static void a_node_that_does_not_support_confirmation_takes_no_part(void **s)
     secure_connect(&w.node[4]);
     secure_meet(&w);
     assert_int_equal(w.a.nodes, 4);
-    assert_non_null(strstr(w.log, "n4 takes no part in secure aggregation: it is an older one, "
-                                  "which does not confirm whose sum it opens"));
+    assert_non_null(strstr(w.log, "n4 does not take part in secure aggregation: its version is "
+                                  "older and does not confirm the members of a sum"));
     assert_int_equal(secure_ask(&w), 0);
     secure_is_sum_without(&w, (uint32_t[]){ 4 }, 1);
     secure_end(&w);

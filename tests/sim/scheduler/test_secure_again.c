@@ -142,7 +142,7 @@ static void a_repeated_step_names_the_missing_node(void **s)
         assert_int_equal(err, SHERD_EFEWNODES);
         char key[SHERD__FINGERPRINT_TEXT];
         sherd__fingerprint_text(sherd__identity_fingerprint(own), key);
-        assert_non_null(strstr(d.message, stranger ? key : "not there: n3"));
+        assert_non_null(strstr(d.message, stranger ? key : "missing: n3"));
         w.node[3].identity = own;
         sherd_identity_free(other);
         secure_end(&w);
@@ -261,7 +261,7 @@ static void a_sum_that_is_never_opened_ends_the_training(void **s)
         secure_settle(&w);
         assert_true(is_over(&w, &err, &d));
         assert_int_equal(err, SHERD_EFEWNODES);
-        assert_non_null(strstr(w.log, "n1 takes no part in the training any more: it was lost 5 "
+        assert_non_null(strstr(w.log, "n1 no longer takes part in the training: it was lost 5 "
                                       "times before a sum was opened"));
         assert_true(w.seen < 1000);
         secure_end(&w);
@@ -296,7 +296,7 @@ static void a_slowly_restarted_node_is_waited_for_as_long_as_the_training_has_la
         secure_settle(&w);
         assert_false(is_over(&w, &err, NULL));
         job->waiting(w.job, w.now, waiting, sizeof waiting);
-        assert_string_equal(waiting, "waiting 49 s for n1 to be back");
+        assert_string_equal(waiting, "waiting 49 s for n1 to return");
         if (late) secure_pass(&w);
         assert_int_equal(is_over(&w, &err, NULL), late);
         if (!late) secure_connect(&w.node[1]);

@@ -38,7 +38,7 @@ static void a_node_lost_at_any_moment_is_in_the_sums_again_after_its_return(void
                 w.op = 0;
                 for (unsigned i = 0; i < 2 && !during; i++) secure_connect(&w.node[w.lost[i]]);
                 secure_settle(&w);
-                assert_non_null(strstr(w.log, "is back, and in the sums from the next one on"));
+                assert_non_null(strstr(w.log, "is back, and takes part from the next sum on"));
                 assert_int_equal(secure_ask(&w), 0);
                 secure_is_sum_without(&w, NULL, 0);
                 assert_int_equal(w.sum.a.nodes, 7);
@@ -79,7 +79,7 @@ static void a_node_that_was_absent_at_first_joins_later(void **s)
     assert_int_equal(w.sum.a.threshold, 3);
     secure_connect(&w.node[3]);
     secure_settle(&w);
-    assert_non_null(strstr(w.log, "n3 has come, and is in the sums from the next one on"));
+    assert_non_null(strstr(w.log, "n3 has connected, and takes part from the next sum on"));
     assert_int_equal(secure_ask(&w), 0);
     secure_is_sum_without(&w, NULL, 0);
     assert_int_equal(w.sum.a.nodes, 5);
@@ -153,8 +153,8 @@ static void a_node_that_cannot_join_does_not_stop_the_others(void **s)
         secure_settle(&w);
         assert_int_equal(secure_ask(&w), 0);
         secure_is_sum_without(&w, (uint32_t[]){ 4 }, 1);
-        assert_non_null(strstr(w.log, unbelieved ? "n4 takes no part in the training: not all "
-                                                   "believe it"
+        assert_non_null(strstr(w.log, unbelieved ? "n4 does not take part in the training: "
+                                                   "not all members accept it"
                                                  : "n4: the examples have other columns than"));
         assert_int_equal(secure_ask(&w), 0);
         assert_int_equal(w.sum.a.nodes, 4);
@@ -246,7 +246,7 @@ static void a_sum_that_was_not_opened_is_requested_again_from_the_same_nodes(voi
         draw_state = 40 + lost;
         begin_unopened(&w, lost);
         assert_false(is_over(&w, &err) || sherd__secure_job_answered(w.job));
-        assert_non_null(strstr(w.log, "asked for again when all 6 nodes that are in it are up"));
+        assert_non_null(strstr(w.log, "requested again when all its 6 nodes are up"));
         size_t keys = w.keys_len;
         secure_connect(&w.node[6]); /* enough are up, but they are others */
         secure_settle(&w);
@@ -393,7 +393,7 @@ static void sums_equal_those_of_the_uploads_whichever_nodes_come_and_go(void **s
             sums++;
         }
         rosters += w.keys_len > w.count;
-        again += strstr(w.log, "asked for again") != NULL;
+        again += strstr(w.log, "requested again") != NULL;
         secure_end(&w);
     }
     assert_true(sums == 9 * 60 && again > 10 && rosters > 30);

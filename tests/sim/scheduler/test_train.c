@@ -60,9 +60,9 @@ typedef struct sim {
     sherd__work work;
     fault fault;
     uint32_t victims, struck, under_way;
-    uint32_t each;  /* parts that a node gets at a time */
-    uint32_t grain; /* shards of a part, if asynchronous */
-    uint64_t most;  /* maximum number of unanswered tasks of a node */
+    uint32_t each;            /* parts that a node gets at a time */
+    uint32_t shards_per_task; /* shards of a part, if asynchronous */
+    uint64_t most;            /* maximum number of unanswered tasks of a node */
     bool ended;
 } sim;
 
@@ -253,10 +253,10 @@ static uint32_t workers(void *ctx)
     return up ? s->each * up : 1;
 }
 
-static uint32_t grain(void *ctx, uint32_t most)
+static uint32_t shards_per_task(void *ctx, uint32_t most)
 {
     const sim *s = ctx;
-    return s->grain < most ? s->grain : most;
+    return s->shards_per_task < most ? s->shards_per_task : most;
 }
 
 static int post(void *ctx, sherd__part *p, sherd_diag *d)
@@ -289,7 +289,8 @@ static void no_free(void *ctx)
     (void)ctx;
 }
 
-static const sherd__gradient_engine_ops sim_ops = { "sim", workers, grain, post, next, no_free };
+static const sherd__gradient_engine_ops sim_ops = { "sim", workers, shards_per_task,
+                                                    post,  next,    no_free };
 
 /* ---- a training ------------------------------------------------------------------------------ */
 
@@ -358,7 +359,7 @@ static void sim_run(sim *s, uint64_t seed, uint32_t nodes, fault f, uint32_t vic
     s->fault = f;
     s->victims = victims;
     s->each = g.async ? 1 + (uint32_t)(seed % 2) : 1;
-    s->grain = 1 + (uint32_t)(seed / 2 % 3);
+    s->shards_per_task = 1 + (uint32_t)(seed / 2 % 3);
     assert_int_equal(sherd__executor_new_inline(&s->executor), 0);
     assert_int_equal(sherd__recipe_tiers(&recipe, &tiers, counts, NULL), 0);
     sherd__train_job_options o = { .train = { .recipe = &recipe,
@@ -443,7 +444,9 @@ static int set_up(void **state)
 static void expected(sherd__gradients_options g, outcome *want)
 {
     sherd__gradient_engine e;
-    assert_int_equal(sherd__gradients_here(&e, &recipe, &data, ROWS, 17, 1, NULL), 0);
+    assert_int_equal(sherd__gradients_here(&e, &recipe, &data,
+                                           &(sherd__here_options){ ROWS, 17, 1 }, NULL),
+                     0);
     train(e, g, want);
     assert_int_equal(want->err, 0);
 }

@@ -1,7 +1,7 @@
 /*
- * System calls that fail: of the calls of $CALLS_NAME in the process that $CALLS_IN says (node:
- * `sherd node`, command: all others), those from number $CALLS_FROM on fail with the error that a
- * full machine gives.
+ * System calls that fail: in the process that $CALLS_IN names (node: `sherd node`, command: all
+ * others), calls of $CALLS_NAME from number $CALLS_FROM on fail with the error of exhausted
+ * resources.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define OVER __attribute__((visibility("default"))) /* against the build's -fvisibility=hidden */
+#define OVER __attribute__((visibility("default"))) /* overrides the build's -fvisibility=hidden */
 
 static atomic_long calls;
 static bool here;
@@ -75,7 +75,7 @@ WRAP(int, sigaction, -1, EINVAL, (int number, const struct sigaction *act, struc
 WRAP(ssize_t, read, -1, EIO, (int fd, void *bytes, size_t len), (fd, bytes, len))
 WRAP(ssize_t, writev, -1, ENOBUFS, (int fd, const struct iovec *bytes, int len), (fd, bytes, len))
 
-/* What is said of an error still comes out. */
+/* Messages of errors are still written. */
 OVER ssize_t write(int fd, const void *bytes, size_t len);
 ssize_t write(int fd, const void *bytes, size_t len)
 {

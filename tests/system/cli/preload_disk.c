@@ -1,9 +1,8 @@
 /*
- * A disk that fails, or a Ctrl-C, at a chosen moment: of the calls that make files last or give
- * them their names (fsync, linkat, renameat) number $DISK_AT fails with EIO, or, where $DISK_DOES
- * is "interrupt", finds the process interrupted. While a file $DISK_SLOW is there, each takes most
- * of a second. At its end $DISK_FILE, where set, is told how
- * many calls there were.
+ * A disk that fails, or a Ctrl-C, at a chosen moment: of the calls that sync files or give them
+ * their names (fsync, linkat, renameat) number $DISK_AT fails with EIO or, if $DISK_DOES is
+ * "interrupt", is preceded by SIGINT. While the file $DISK_SLOW exists, each call takes most of a
+ * second. At the end the number of calls is written to $DISK_FILE, if it is set.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OVER __attribute__((visibility("default"))) /* against the build's -fvisibility=hidden */
+#define OVER __attribute__((visibility("default"))) /* overrides the build's -fvisibility=hidden */
 
 OVER int fsync(int fd);
 OVER int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);

@@ -1,4 +1,4 @@
-/* A name server that does not answer: the name silent.invalid is looked up for ever. */
+/* A name server that does not answer: looking up the name silent.invalid never ends. */
 #include <dlfcn.h>
 #include <netdb.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /*
- * A limit on threads as OpenBLAS meets it: none can be started in a process whose environment does
- * not say OPENBLAS_NUM_THREADS=1; nor in that one, where THREADS_NONE is set.
+ * A limit on threads as it affects OpenBLAS: no thread can be started in a process unless its
+ * environment has OPENBLAS_NUM_THREADS=1; if THREADS_NONE is set, no thread can be started at all.
  */
 #include <dlfcn.h>
 #include <errno.h>

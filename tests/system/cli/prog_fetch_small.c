@@ -1,6 +1,7 @@
 /*
  * The command with another table of data sets (cli/fetch_sets.c): four small files, made and named
- * by a test, stand in for MNIST, whose own could not lie here. Everything else is the command's.
+ * by a test, replace those of MNIST, which are too large for this repository. All other code is the
+ * command's.
  */
 #include "cli/cli.h"
 #include "cli/fetch.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lines of "NAME SIZE SHA256" in the file that $FETCH_TABLE names. */
+/* Reads lines of "NAME SIZE SHA256" from the file that $FETCH_TABLE names. */
 sherd__fetch_set small[2];
 static char names[SHERD__FETCH_FILES][64], sums[SHERD__FETCH_FILES][65];
 

@@ -1,11 +1,11 @@
 /*
  * The command in a build that is broken on purpose: one ChaCha20 keystream of a fixed key masks
- * every operand (in place of crypto/mask.c), so that `sherd audit` has records to find that in.
- * Everything else is the command's. $MASKS says what shares the keystream:
+ * every operand (in place of crypto/mask.c), to make records in which `sherd audit` must find this.
+ * All other code is the command's. $MASKS selects what shares the keystream:
  *
- *     encodings    every encoding, each beginning five rows after the one before; where it is unset
- *     left, right  the primes of each A or of each B alone, each beginning five rows after the one
- *                  before
+ *     encodings    all encodings, each starting five rows after the previous one (the default)
+ *     left, right  only the primes of each A or of each B, each starting five rows after the
+ *                  previous one
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ void sherd__masks_free(sherd__masks *m)
     sherd__free(m);
 }
 
-/* Which stream, and how many rows further on. */
+/* The position in the keystream, in rows. */
 static uint64_t stream_of(const sherd__masks *m, const sherd__mask_id *id, uint64_t *shift)
 {
     const char *shared = getenv("MASKS");
@@ -69,7 +69,7 @@ static uint64_t stream_of(const sherd__masks *m, const sherd__mask_id *id, uint6
     return 4096 * (m->number + 1) + (id->role == role ? one : each);
 }
 
-/* A word of 30 bits, scaled to the prime: fractions of two primes are the same. */
+/* Returns a word of 30 bits, scaled to the prime, so that the fractions of two primes are equal. */
 static double residue(const uint8_t *word, uint32_t p)
 {
     uint32_t r = (uint32_t)((uint64_t)(sherd__get_u32(word) >> 2) * p >> 30);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `sherd audit`: on records of real runs, on views of its own, and on what is no record. Speaks TAP.
+# `sherd audit` on records of real runs, on simulated views, and on invalid records. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 pids=
 trap 'for p in $pids; do kill $p 2>/dev/null; done; rm -rf "$T"' EXIT
@@ -13,7 +13,7 @@ def median(d, test, statistic, size=1):
     return v[len(v) // 2]
 $1" >>err 2>&1; }
 
-# Rows of two kinds, that go together by columns, and public rows like them.
+# Rows of ten kinds, each with its own mean in each column, and public rows of the same distribution.
 /usr/bin/python3 -c "
 import numpy as np
 g = np.random.default_rng(1)
@@ -31,11 +31,11 @@ np.save('B.npy', g.standard_normal((60, 20)))"
 SIDE="--data A.npy --labels L.npy --public-data P.npy --public-labels Q.npy"
 
 run audit; [ $code = 2 ] && grep -q 'record' err && grep -q -- '--simulate' err
-report $? "without a record and without --simulate: exit 2, naming both"
+report $? "without a record and without --simulate the error names both, exit code 2"
 run audit nowhere; [ $code = 4 ]
-report $? "a folder that is not there is exit 4"
+report $? "a missing folder gives exit code 4"
 mkdir empty; run audit empty; [ $code = 3 ] && grep -q 'empty' err
-report $? "a folder that is no record is exit 3"
+report $? "a folder that is not a record gives exit code 3"
 
 printf '0123456789abcdef0123456789abcdef' >seed && chmod 600 seed
 "$S" multiply A.npy B.npy -o C.npy -n 5 --record perm --seed seed -q 2>err
@@ -50,13 +50,13 @@ assert w['flagged'] and w['value'] > .5 and abs(w['chance'] - 1 / 60) < 1e-9
 assert worst(d, 'labels', '5 nearest public rows')['flagged']
 for f in d['findings']:
     assert f['sentence'] and f['chance'] is not None and (f['ln_p'] is None or f['ln_p'] <= 1e-9)"
-report $? "a record of permute: columns and labels are read, each beside chance"
+report $? "a record of permute: columns and labels are inferred, each printed beside chance"
 
 run audit perm --data A.npy -q
 [ $code = 0 ] && grep -q 'verbatim' out && ! grep -q 'columns: own' out && grep -q -- '--public-data' out
-report $? "without side information what stands there verbatim is told, and what is missing"
+report $? "without public data the report counts verbatim entries and names the missing option"
 run audit perm -q; [ $code = 0 ] && grep -q 'in clear' out && grep -q -- '--data' out
-report $? "with the record alone it says that values were in clear"
+report $? "with the record alone the report states that values were in clear"
 
 run audit perm --right B.npy --json -q
 [ $code = 0 ] && py "d = json.load(open('out'))
@@ -68,7 +68,7 @@ report $? "rows of B are found in their shuffled form"
 run audit fixed --data F.npy --json -q
 py "d = json.load(open('out'))
 assert .98 < sum(f['value'] for f in d['findings'] if f['test'] == 'verbatim' and f['size'] == 1) <= 1 + 1e-9"
-report $? "what travelled in fixed point is found in the floats that it came from"
+report $? "entries sent in fixed point are found in the original floats"
 
 "$S" multiply A.npy B.npy -o C.npy -n 5 --encoding csr --group 4 --record csr --seed seed -q 2>err
 run audit csr --data A.npy --json -q
@@ -79,14 +79,14 @@ for f in d['findings']:
     if f['test'] == 'verbatim' and f['size'] == 1:
         found, sent = re.search(r'sent of (\d+) of (\d+) columns', f['sentence']).groups()
         assert found == sent, f"
-report $? "blocks that leave zeros out (CSR) are read as well"
+report $? "blocks in CSR, without zeros, are read too"
 
 "$S" multiply A.npy B.npy -o C.npy -n 5 --scheme plain --record plain -q 2>err
 run audit plain $SIDE --json -q
 py "d = json.load(open('out'))
 assert abs(sum(f['value'] for f in d['findings'] if f['test'] == 'verbatim' and f['size'] == 1) - 1) < 1e-9
 assert median(d, 'labels', '5 nearest public rows') > .7"
-report $? "plain: whole rows, labels read"
+report $? "a record of plain: whole rows are found and labels inferred"
 
 "$S" multiply A.npy B.npy -o C.npy -n 5 --scheme share --colluding 1 --record share -q 2>err
 run audit share $SIDE --json -q --html page.html
@@ -110,21 +110,21 @@ left, all = [int(x) for s in d['unseen'] for t in re.findall('masks of ([0-9]+) 
 assert 0 < left < all and all - left <= 100 * 2, (left, all)" && run audit share $SIDE -q &&
     grep -q '^Nothing found beyond chance (Holm' out && ! grep -q '^  masks of [0-9]' out &&
     grep -q '^  refusals: ' out && grep -q '^  timing: ' out && grep -q '^  links among members of a training: ' out
-report $? "of shares that are read in part, text, page and JSON say how many rows were left out"
+report $? "if only a part of the shares is read, text, page and JSON report the number of rows left out"
 [ "$(stat -c %a page.html)" = 600 ] && py "import re, base64
 p = open('page.html').read()
 assert '://' not in re.sub('base64,[A-Za-z0-9+/=]*', '', p) and '<script' not in p and 'href=' not in p
 assert p.count('src=\"data:image/png') == p.count('src=') >= 1"
-report $? "the page is self-contained, and its owner's alone"
+report $? "the page is self-contained and readable by its owner only"
 run audit share $SIDE --html nodir/page.html
 [ $code = 4 ] && grep -q 'nodir/page.html: cannot write' err && ! grep -q 'attacks' err
-report $? "a page that could not be written is found before the attacks"
+report $? "a page that cannot be written is reported before the attacks"
 run audit share $SIDE --show 77
-[ $code = 2 ] && grep -q 'there are 5 nodes' err; report $? "a node that is not there cannot be shown: exit 2"
+[ $code = 2 ] && grep -q 'there are 5 nodes' err; report $? "--show with the number of no node gives exit code 2"
 cp -r share cut; chmod -R u+w cut; truncate -s -5000 cut/node-2.sent
 run audit cut --data A.npy -q
 tail -1 out | grep -q '^The record is cut: this covers 4 of 5 domains in full'
-report $? "of a cut record the last line says how much of it was covered"
+report $? "the last line of a truncated record's report states how much of it was covered"
 cp -r share heard; chmod -R u+w heard; truncate -s -3 heard/node-4.received
 run audit heard --data A.npy -q --json --html cut.html
 [ $code = 0 ] && py "d = json.load(open('out')); import os
@@ -136,7 +136,7 @@ said, = [w for w in d['warnings'] if 'node-4.received' in w]
 assert '%d bytes long and the index says %d' % (size, size + 3) in said and 'cannot be read from byte' in said" &&
     run audit share --data A.npy -q --json &&
     py "d = json.load(open('out')); assert d['cut'] is False and d['reach'] is None and d['domains_covered'] == 5"
-report $? "so do JSON and page, and a cut answer is noticed as well, by file and byte"
+report $? "so do JSON and page, and a truncated answer is reported with file and byte"
 
 "$S" multiply A.npy B.npy -o C.npy -n 5 --scheme share1 --public b --colluding 1 --record one -q 2>err
 run audit one $SIDE --json -q
@@ -162,7 +162,7 @@ offset = [f for f in d['findings'] if f['test'] == 'offset']
 assert len(offset) == 1 and offset[0]['value'] == 0 and ' 4 streams of masks' in offset[0]['sentence'], offset
 games = [f for f in d['findings'] if f['test'] == 'control game']
 assert len(games) == 4 and all(f['flagged'] and f['value'] > .9 for f in games)"
-report $? "blind is attacked as values, by who knows the data and in games, with controls of its own"
+report $? "blind is attacked by values, with known data and in games, with its own controls"
 
 "$S" apply sigmoid A.npy -o S.npy -n 5 --record element --seed seed -q 2>err
 run audit element $SIDE --json -q
@@ -173,16 +173,16 @@ assert len(V) == 5 and abs(sum(f['value'] for f in V) - 1) < 1e-9 and all(f['fla
 w = worst(d, 'labels', '5 nearest public rows, by values', 2)
 assert .08 < w['chance'] < .2 and w['ln_p'] is not None and w['sentence'], w
 assert [(c['size'], c['unit'], c['attacked']) for c in d['coalitions']] == [(1, 'node', 5), (2, 'domain', 10)]"
-report $? "an element-wise operation: every entry in clear at some node, and what its values tell beside chance"
+report $? "an element-wise operation: each entry is in clear at one node, and inferences are printed beside chance"
 /usr/bin/python3 -c "import numpy as np; np.save('A2.npy', np.load('A.npy') * 3.0)"
 "$S" apply minus A.npy A2.npy -o S.npy -n 5 --record two -q 2>err
 run audit two --data A.npy --right A2.npy -q --json
 [ $code = 0 ] && py "d = json.load(open('out'))
 B = [f['value'] for f in d['findings'] if f['test'] == 'verbatim' and f['size'] == 1 and f['subject'] == 'B']
 assert len(B) == 5 and abs(sum(B) - 1) < 1e-9, B"
-report $? "and of both operands where there are two"
+report $? "an element-wise operation of two operands: both are in clear"
 
-# Five nodes of which three are one domain: judged together.
+# Five nodes, three of which are one domain.
 "$S" keygen me.key >me.pub 2>err; echo "* $(cat me.pub) role=coordinator" >allow.txt; : >lines
 for i in 1 2 3 4 5; do
     case $i in 1|2|4) domain=acme ;; *) domain=site-$i ;; esac
@@ -208,9 +208,9 @@ names = sorted(node)
 assert acme['who'] == 'acme' and abs(sum(node.values()) - 1) < 1e-9
 assert abs(acme['value'] - sum(node[names[i]] for i in (0, 1, 3))) < 1e-9, (acme, node)
 assert any(abs(f['value'] - 1) > .01 for f in v if f['size'] == 2)"
-report $? "three nodes of one domain= are one adversary: what they hold is put together"
+report $? "three nodes of one domain= are one adversary: their views are combined"
 run audit dom --data A.npy -q; grep -q '5 nodes in 3 domains' out && grep -q 'Each domain by itself' out
-report $? "and the report says so"
+report $? "the report names the combined domain"
 "$S" multiply A.npy B.npy -o C.npy --nodes lines --key me.key --scheme share --colluding 1 \
     --same-host-domains --record code -q 2>err
 run audit code --data A.npy --json -q
@@ -219,8 +219,8 @@ assert d['flagged'] == 0 and (d['nodes'], d['domains']) == (5, 3)
 assert [(c['size'], c['unit'], c['of']) for c in d['coalitions']] == [(1, 'domain', 3), (2, 'domain', 3)]
 assert any(f['control'] and f['flagged'] for f in d['findings'] if f['size'] == 2)
 assert any('acme' in f['who'] for f in d['findings'])"
-report $? "under share a domain is one share, whichever of its nodes had it"
-# Nodes' own records of share, T = 1: numbers follow from tasks, and masks of A and B are solved for.
+report $? "under share a domain has one share, whichever of its nodes received it"
+# Nodes' own records of share, T = 1: share numbers follow from tasks, and masks of A and B are solved for.
 own=
 for i in 1 2 3 4 5; do
     "$S" node --listen 127.0.0.1:0 --key node$i.key --allow allow.txt --domain own-$i --record own$i >own-line$i \
@@ -240,20 +240,20 @@ run audit own3 own1 own5 own2 own4 --data A.npy --json -q
 offset, = [f for f in d['findings'] if f['test'] == 'offset']
 assert d['flagged'] == 0 and offset['value'] == 0 and 'of 2 of 2 encodings' in offset['sentence'], offset
 assert not any(s.startswith('masks of') for s in d['unseen']), d['unseen']
-assert any('follows from the numbers of their tasks' in w for w in d['warnings'])
+assert any('the numbers of their tasks decide' in w for w in d['warnings'])
 assert any(f['control'] and f['flagged'] and f['test'] == 'coalition' for f in d['findings'])" &&
     run audit own4 --data A.npy --json -q && py "d = json.load(open('out'))
 assert any(s.startswith('masks of 2 of 2 encodings (A, B)') for s in d['unseen']), d['unseen']"
-report $? "of nodes' own records shares are numbered and masks solved for; of one of them alone none is, which is said"
+report $? "shares in nodes' own records are numbered and masks solved for; a single record has too few, which is reported"
 cp -r code old; sed -i 's,sherd/record/2,sherd/record/1,' old/index.json
-run audit old -q; [ $code != 0 ] || grep -q 'each counts as one' out
-report $? "a record of version 1 says nothing of domains, and that is said"
+run audit old -q; [ $code != 0 ] || grep -q 'each node counts as one' out
+report $? "a record of version 1 has no domains, which is reported"
 cp -r code new; sed -i 's,sherd/record/2,sherd/record/3,' new/index.json
 run audit new -q; [ $code = 3 ] && grep -q 'sherd/record/3' err && grep -q 'version of sherd that wrote it' err
-report $? "a record of a later version is exit 3"
+report $? "a record of a later version gives exit code 3"
 for p in $pids; do kill $p 2>/dev/null; done; pids=
 
-# A training: data that stay at the nodes in an order of their own, in parts, the last of them shorter.
+# A training: data are kept at the nodes in the order of the training, in parts, the last one shorter.
 /usr/bin/python3 -c "
 import numpy as np
 x, y = np.load('A.npy')[:1003, :20], np.load('L.npy')[:1003]
@@ -269,8 +269,8 @@ guessed = [f['value'] for f in A if f['statistic'] == 'entries as guessed']
 assert len(guessed) == 20 and set(guessed) == {458 * 20}, guessed
 V = [f for f in d['findings'] if f['test'] == 'verbatim']
 assert {f['subject'] for f in V} == {'A, block 1', 'A, block 2'} and sum(f['value'] for f in V) < 1e-3"
-report $? "a training under share: rows of every part are held against their own, and nothing is flagged"
-# Node 3's share without a mask, as it were at block 2's own point: in the parts' rows, in the training's order.
+report $? "a training under share: rows of each part are compared with the right rows, and nothing is flagged"
+# Node 3's share without its mask, at the point of block 2: the rows of the parts, in the training's order.
 cp -r learnt leaky; chmod -R u+w leaky
 /usr/bin/python3 - leaky <<'E1' 2>err
 import glob, json, struct, sys
@@ -309,41 +309,41 @@ assert any(g['flagged'] for g in f.values() if g['test'] == 'independence')
 assert any(g['flagged'] for g in f.values() if g['test'] == 'uniformity')
 assert f['labels', '5 nearest public rows', 'A, block 2']['flagged']
 assert {g['who'][-1] for g in d['findings'] if g['flagged'] and not g['control']} == {'3'}"
-report $? "a share of it without its mask is flagged, every row found in its place"
+report $? "a share without its mask is flagged, and each row is found at its place"
 run audit learnt --data half.npy -q
 [ $code = 2 ] && grep -q 'rows.npy: row .* of the recorded operand is row .* of its data, and --data has 500' err
-report $? "and data of which rows are missing are refused, with the row: exit 2"
+report $? "data with missing rows are refused with the row's number, exit code 2"
 "$S" train t.conf --data t.npz -n 3 --scheme share --record three -q >out 2>err
 run audit three --data X.npy --json -q
 [ $code = 0 ] && py "d = json.load(open('out'))
 R = [f['value'] for f in d['findings'] if f['statistic'] == 'entries rebuilt exactly' and f['subject'] == 'A']
 assert R == [1, 1, 1] and d['flagged'] == 0, R"
-report $? "two of three nodes, one more than T, rebuild every entry of it"
+report $? "two of three nodes, one more than T, rebuild every entry of the data"
 rm three/coded.jsonl three/rows.npy
 run audit three --data X.npy -q
 [ $code = 2 ] && grep -q 'no code of 3 nodes' err
-report $? "without what the record says of the cut, that is refused and not guessed"
+report $? "if the record lacks the partition, it is refused and not guessed"
 
-# A record that was damaged is used as far as it goes, and said to be so.
+# A damaged record is read as far as possible, which is reported.
 cp -r perm cut; f=$(ls cut/*.sent | head -1); truncate -s 20000 "$f"
 run audit cut --data A.npy -q; [ $code = 0 ] && grep -q 'note: ' out
-report $? "a record that was cut is audited as far as it goes, and the cut is told"
+report $? "a truncated record is audited up to its end, and the truncation is reported"
 cp -r perm lost; rm lost/index.json
 run audit lost --data A.npy -q; [ $code = 0 ] && grep -q 'no index' out && grep -q 'verbatim' out
-report $? "a record without its index is read by its files"
+report $? "a record without its index is read from its files"
 cp -r perm edited; sed -i 's/"node-1"/"..\/node-1"/' edited/index.json
 run audit edited --data A.npy -q; [ $code = 3 ] && grep -q 'plain name' err
-report $? "an index that points elsewhere is exit 3"
+report $? "an index that names files outside of the record gives exit code 3"
 run audit perm --data P.npy --public-data B.npy -q; [ $code = 3 ]
-report $? "public data of another width are exit 3"
+report $? "public data of another width give exit code 3"
 run audit perm --labels L.npy; [ $code = 2 ]
-report $? "labels without their data are exit 2"
+report $? "labels without their data give exit code 2"
 
 run audit --simulate permute-published -q --json --coalitions 0 --rows 3000
 [ $code = 0 ] && py "d = json.load(open('out'))
 assert median(d, 'columns', 'with correlations') >= .35 and abs(d['findings'][-1]['chance']) < .2
 assert median(d, 'labels', '5 nearest public rows') >= .55"
-report $? "permute as published, on drawn digits: a third of the columns, most labels"
+report $? "permute as published, on generated digits: a third of the columns and most labels are inferred"
 
 if [ -d "${MNIST:-/nowhere}" ]; then
     M="--data $MNIST/train-images-idx3-ubyte.gz --labels $MNIST/train-labels-idx1-ubyte.gz

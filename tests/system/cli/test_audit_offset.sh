@@ -1,15 +1,15 @@
 #!/bin/sh
-# `sherd audit` on records of a build whose masks share one keystream (prog_shared_masks.c): products
-# are right, no test of what stands in one place sees anything, and masks that were solved for are
-# found at their offset. Each record has its like from the command itself, where nothing is. TAP.
+# `sherd audit` on records of a build whose masks share one keystream (prog_shared_masks.c). Products
+# are right, and tests that compare entries of one place find nothing; the masks that were solved for
+# are found to repeat at an offset. The same runs of the command itself have no findings. Writes TAP.
 BROKEN=$(realpath "${BUILD:-build/plain}/tests/system/cli/prog_shared_masks")
 . "$(dirname "$0")/../../support/tap.sh"
 pids=
 trap 'for p in $pids; do kill $p 2>/dev/null; done; rm -rf "$T"' EXIT
 unset MASKS
 
-# d: the report that was asked for last; hits: what of it is a finding; places: of the runs of masks
-# among them, numbers, and where both begin.
+# d: the latest report; hits: its findings; places: for the repeated masks among them, the length and
+# both starts.
 py() { /usr/bin/python3 -c "import json, re
 d = json.load(open('out'))
 hits = [f for f in d['findings'] if f['flagged'] and not f['control']]
@@ -19,9 +19,9 @@ unsolved = lambda: [s.split(')')[0].split('(')[1] for s in d['unseen'] if s.star
 $1" >>err 2>&1; }
 audit() { run audit "$@" --json -q; [ $code = 0 ]; }
 
-# The same product by the broken build and by the command, into records "bad" and "good".
+# Computes a product by the broken build and by the command, into records "bad" and "good".
 both() { "$BROKEN" multiply "$@" -o bad.npy --record bad -q 2>err && "$S" multiply "$@" -o good.npy --record good -q 2>err; }
-# Leaves the two records the bytes of these nodes alone.
+# Keeps only the bytes of these nodes in both records.
 only() {
     for f in bad/*.sent bad/*.received good/*.sent good/*.received; do
         node=${f%.*}
@@ -39,28 +39,28 @@ np.save('B.npy', g.standard_normal((60, 60)))
 np.save('V.npy', g.standard_normal((60, 300))); np.save('W.npy', g.standard_normal((300, 400)))"
 
 both A.npy B.npy -n 5 --scheme share --colluding 1 && cmp bad.npy good.npy
-report $? "a build whose masks are all from one keystream multiplies as well as any"
+report $? "a build whose masks are all from one keystream computes the right product"
 audit bad && py "
 assert {f['test'] for f in hits} == {'offset'} and places == [(3600, 300, 0)] * len(hits) and len(hits) >= 2, d['findings']
 assert all(f['subject'] == 'A / B' and 'whole rows' in f['sentence'] and f['ln_p'] < -1000 for f in hits)" &&
     audit good && py "assert nothing(), hits"
-report $? "masks of A and B, five rows apart, are found in all shares, without an operand, for each prime"
+report $? "equal masks of A and B, five rows apart, are found in all shares for each prime without an operand"
 only 2 5
 audit bad --data A.npy && py "assert nothing() and unsolved() == ['B'], (hits, d['unseen'])" &&
     audit bad --right B.npy && py "assert nothing() and unsolved() == ['A'], (hits, d['unseen'])" &&
     audit bad --data A.npy --right B.npy &&
     py "assert places == [(3600, 300, 0)] * len(hits) and len(hits) >= 2 and not unsolved(), (hits, d['unseen'])" &&
     audit good --data A.npy --right B.npy && py "assert nothing() and not unsolved(), hits"
-report $? "and in two of five shares, fewer than blocks and masks, by who has both operands"
+report $? "with both operands they are found in two of five shares, fewer than blocks and masks"
 run audit bad --data A.npy --right V.npy -q; [ $code = 3 ] && grep -q 'B has 60 rows and 60 columns, and --right is 60 x 300' err
-report $? "a B of another shape is exit 3"
+report $? "--right of another shape gives exit code 3"
 away
 
 both F.npy B.npy -n 7 --scheme share --colluding 2 --bits 20 && only 3 6 && audit bad --data F.npy --right B.npy &&
     py "assert places == [(3600, 300, 0)] * len(hits) and len(hits) >= 4, hits
 assert {f['sentence'].split(' of ')[0] for f in hits} == {'mask 1', 'mask 2'}" && audit good --data F.npy --right B.npy && py "
 assert nothing() and not any('17 bits' in w for w in d['warnings'])"
-report $? "with two masks by two shares, of operands whose scale the record says"
+report $? "two masks are found in two shares, with the operands' scales from the record"
 away
 
 export MASKS=right
@@ -72,7 +72,7 @@ assert all(' (lag -' in f['sentence'] and 'whole rows' in f['sentence'] for f in
     audit bad --right W.npy && py "assert len(hits) == 3" &&
     audit bad --right W.npy --encodings 2 && py "assert len(hits) == 2" &&
     audit good --data V.npy --right W.npy && py "assert nothing() and not unsolved()"
-report $? "where masks of B alone repeat, prime by prime, --right finds it, in every tile"
+report $? "masks of B that repeat from prime to prime are found with --right, in every tile"
 away
 
 export MASKS=left
@@ -83,10 +83,10 @@ export MASKS=left
 own = [f for f in hits if f['value'] > 1000 and '(lag -300, whole rows)' in f['sentence']]
 assert len(own) == 3 and all('prime 5931641' in f['sentence'] and 'prime 5931637' in f['sentence'] for f in own), hits
 assert any('(--right) is not used' in w for w in d['warnings'])" && audit good --data A.npy && py "assert nothing()"
-report $? "primes of blind that share a keystream are found at each node by who has the operand"
+report $? "primes of blind that share a keystream are found at each node with the operand"
 away
 
-# A training: many operands of different widths, and data in an order of their own, in parts.
+# A training: many operands of different widths, and data in the order of the training, in parts.
 /usr/bin/python3 -c "
 import numpy as np
 g = np.random.default_rng(3)
@@ -97,16 +97,16 @@ learn() { MASKS=$1 "$BROKEN" train t.conf --data t.npz -n 5 --scheme share --rec
 learn encodings && audit bad --encodings 40 && py "
 names = {n for f in hits if f['test'] == 'offset' for n in f['subject'].split(' / ')}
 assert 'A' in names and len(names) >= 8, names"
-report $? "forty encodings of a training, of widths of their own, are found in each other's masks"
+report $? "forty encodings of a training, of different widths, are found to share masks"
 away
 learn left && "$S" train t.conf --data t.npz -n 5 --scheme share --record good -q >out 2>err && only 3 5
 audit bad && py "assert nothing(), hits" && audit bad --data X.npy && py "
 assert len(hits) == 1 and hits[0]['subject'] == 'A / A' and hits[0]['value'] > 1000 and '(lag -100, whole rows)' in hits[0]['sentence'], hits" &&
     audit good --data X.npy && py "assert nothing()"
-report $? "masks of its data are solved for in the rows of each part, in the training's order"
+report $? "masks of the training's data are solved for in the rows of each part, in the training's order"
 away
 
-# Nodes' own records, two of five: numbers follow from tasks, and scales are the default.
+# Nodes' own records, two of five: share numbers follow from tasks, and scales are the default.
 unset MASKS
 "$S" keygen me.key >me.pub 2>err; echo "* $(cat me.pub) role=coordinator" >allow.txt
 for i in 1 2 3 4 5; do
@@ -122,6 +122,6 @@ audit own5 own2 --data F.npy && py "assert nothing() and unsolved() == ['B'], (h
     audit own5 own2 --data F.npy --right B.npy &&
     py "assert places == [(3600, 300, 0)] * len(hits) and len(hits) >= 2 and not unsolved(), (hits, d['unseen'])
 assert [w.split(' was coded')[0].split()[-1] for w in d['warnings'] if '17 bits' in w] == ['B', 'A'], d['warnings']"
-report $? "so they are in the own records of two nodes"
+report $? "masks are solved for in the records of two nodes"
 
 echo "1..$n"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `sherd bench --quick`: every figure is there, with a number that can be true. Speaks TAP.
+# `sherd bench --quick`: it reports every figure, with a plausible number. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 unset SHERD_RUNS SHERD_ONLY SHERD_MNIST
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
@@ -22,7 +22,7 @@ assert list(f) == ['meta-expanded', 'meta-numpy', 'meta-seed-bytes', 'meta-seed-
     'train-batch', 'gradients-spiral', 'gradients-large', 'gradients-ring', 'gradients-halving',
     'gradients-async',
     'gradients-async-loss'], list(f)"
-report $? "--quick --json has every figure"
+report $? "--quick --json lists every figure"
 [ $code = 0 ] && py "import math
 for x in f.values():
     assert x['reached'] is None, x
@@ -32,7 +32,7 @@ for x in f.values():
     assert runs[0] == x['min'] <= x['median'] <= x['max'] == runs[-1] or x['name'].startswith(
         ('all', 'share', 'resident', 'train-deep', 'train-mnist', 'train-epoch',
         'gradients-spiral')), x"
-report $? "each has its runs, and its median between the least and the greatest"
+report $? "each figure has its runs, and its median is between the minimum and the maximum"
 py "within = {'meta-expanded': (0.3, 5000), 'meta-numpy': (1, 1e5), 'meta-seed-bytes': (200, 2048),
     'meta-seed-time': (0.005, 1e4), 'group1-rate': (1e3, 1e8), 'group1-numpy': (0.01, 1e3),
     'all-4096': (0.5, 1e4), 'all-8192': (0.5, 1e4), 'connection': (0.01, 50), 'tasks-rate': (100, 1e6),
@@ -64,7 +64,7 @@ for name, t in targets.items(): assert f[name]['target'] == t, f[name]
 higher = {n for n in f if f[n]['better'] == 'higher'}
 assert higher == {'meta-numpy', 'group1-rate', 'group1-numpy', 'connection', 'tasks-rate',
     'modular', 'encode', 'gradients-large', 'gradients-async'}, higher"
-report $? "numbers that can be true, beside the targets as they stand"
+report $? "numbers are plausible, and targets are the expected ones"
 py "assert f['meta-expanded']['beside']['indices'] == 832432
 b = f['group1-rate']['beside']
 assert b['fragments'] > 50000 and b['command_seconds'] > b['seconds'] > 0
@@ -75,10 +75,10 @@ for name in 'all-4096', 'all-8192':
     b = f[name]['beside']
     assert abs(b['seconds'] / b['local_seconds'] / f[name]['median'] - 1) < 1e-6
     assert b['command_seconds'] > b['seconds']"
-report $? "what stands beside agrees with the figures"
+report $? "related numbers agree with the figures"
 py "assert d['blas_core'] and d['cores'] >= 1 and d['nodes'] == 7 and d['unset'] is None
 assert d['environment'] == {'OPENBLAS_CORETYPE': None, 'OPENBLAS_L2_SIZE': None}"
-report $? "it says which kernels and how many cores there are"
+report $? "the result names the kernels and the number of cores"
 
 natural=$("$S" doctor --blas-core)
 export OPENBLAS_CORETYPE=Haswell OPENBLAS_L2_SIZE=524288
@@ -88,7 +88,7 @@ py "assert d['environment'] == {'OPENBLAS_CORETYPE': None, 'OPENBLAS_L2_SIZE': N
 assert d['unset'] == 'OPENBLAS_CORETYPE=Haswell, OPENBLAS_L2_SIZE=524288'
 assert d['blas_core'] == '$natural', d
 assert len(f['meta-seed-time']['runs']) == 1 and 'tasks-rate' not in f"
-report $? "OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset before OpenBLAS reads them, and it says so"
+report $? "OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset before OpenBLAS reads them, which is reported"
 run bench --quick --only seed --keep-env
 [ $code = 0 ] && grep -q "its $forced kernels" out && grep -q 'OPENBLAS_CORETYPE=Haswell in the env' out
 report $? "--keep-env keeps them"
@@ -97,8 +97,8 @@ unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 run bench --quick --only seed,tasks
 [ $code = 0 ] && grep -q '^figure .*median .*min .*max .*target .*reached' out &&
     grep -q '^64 x 64 products.*>= 20000 ' out && ! grep -q dgemm out && grep -q 'measuring small' err
-report $? "the table is for people, what happens goes to stderr"
-# A numpy of ours, which tells how long it took by the threads that it was given.
+report $? "the table is written to stdout, progress to stderr"
+# A replacement for numpy that prints a time for its number of threads.
 mkdir none fake
 echo 'raise ImportError' >none/numpy.py
 cat >fake/numpy.py <<'EOF'
@@ -115,17 +115,17 @@ assert b['numpy_us'] == min(${way% *}, ${way#* }), b
 assert abs(x['median'] / (b['here_us'] / b['numpy_us']) - 1) < 1e-9 and b['compute_us'] > 0, x
 assert sorted(x['runs'])[0] <= x['median'] <= sorted(x['runs'])[-1] and '259 us' in x['remark'], x
 assert f['train-deep-f64']['beside']['numpy_ms'] == ${way#* }, f"
-    report $? "small arrays: numpy is given the quicker of one thread and all, $way"
+    report $? "small arrays: numpy runs with one thread or all, whichever is faster, $way"
 done
 PYTHONPATH="$T/none" run bench --quick --json --only gradients-spiral,train-deep
 [ $code = 0 ] && py "for x in f['gradients-spiral'], f['train-deep-f32']:
     assert x['runs'] == [] and x['reached'] is None and 'no numpy' in x['remark'], x
 assert f['gradients-spiral']['beside']['here_us'] > 0 and f['train-deep-f32']['beside']['here_ms'] > 0
 assert 'numpy_us' not in f['gradients-spiral']['beside'], f"
-report $? "without numpy there is no ratio, and it is said; what was measured here stands there"
+report $? "without numpy the ratio is missing with a remark, and local measurements are reported"
 run bench --only grup1
 [ $code = 2 ] && grep -q "no measurement 'grup1'" err && grep -q "did you mean 'group1'" err
-report $? "an unknown measurement is exit 2, and the nearest is named"
+report $? "an unknown measurement gives exit code 2 and names the nearest"
 "$S" bench --quick --only all-4096,group1 --runs 99 >out 2>err </dev/null &
 pid=$!
 await grep -q measuring err
@@ -134,6 +134,6 @@ kill -TERM $pid
 wait $pid
 code=$?
 [ $code = 130 ] && [ -z "$(ls -A tmp)" ]
-report $? "a signal ends it, and no temporary file is left"
+report $? "a signal ends it without leaving temporary files"
 
 echo "1..$n"

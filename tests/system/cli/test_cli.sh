@@ -1,28 +1,28 @@
 #!/bin/sh
-# The command from outside: exit codes, where words go, what --json says on failure, what happens
-# when nobody reads. Speaks TAP.
+# The command from outside: exit codes, which messages go to stdout and stderr, --json on failure, and
+# output that is not read. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 out_has() { grep -q -- "$1" out; }
 err_has() { grep -q -- "$1" err; }
 silent() { [ ! -s "$1" ]; }
-# json EXPRESSION: the one object on stdout, as d, satisfies it
+# json EXPRESSION: succeeds if the one object on stdout, as d, satisfies the expression
 json() { /usr/bin/python3 -c 'import json, sys
 d = json.loads(sys.stdin.read())
 assert eval(sys.argv[1]), d' "$1" <out 2>>err; }
 
 run
 [ $code = 2 ] && silent out && [ "$(wc -l <err)" -le 12 ] && [ "$(wc -l <err)" -ge 9 ] && err_has 'sherd demo'
-report $? "no arguments give a short help on stderr and exit 2"
+report $? "no arguments print a short help on stderr, exit code 2"
 
 run help; [ $code = 0 ] && silent err && out_has '  keygen' && out_has '  doctor' && out_has '  version'
 report $? "help lists the verbs on stdout"
 
 run --help; [ $code = 0 ] && out_has '  keygen'
-report $? "--help is help"
+report $? "--help prints the same as help"
 
 run --version; [ $code = 0 ] && out_has '^sherd [0-9]'
-report $? "--version is version"
+report $? "--version prints the same as version"
 
 bad=
 for verb in $("$S" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
@@ -32,96 +32,96 @@ for verb in $("$S" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
     run "$verb" --help
     cmp -s help out || bad="$bad $verb--help"
 done
-[ -z "$bad" ]; report $? "help of every verb opens with three examples, and --help says the same:$bad"
+[ -z "$bad" ]; report $? "help of each verb begins with three examples, and --help prints the same:$bad"
 
 run keygn; [ $code = 2 ] && silent out && err_has "unknown verb 'keygn'" && err_has 'try: did you mean .sherd keygen'
-report $? "a slip in a verb names the nearest"
+report $? "a misspelt verb is reported with the nearest"
 
 run help zzz; [ $code = 2 ] && err_has "unknown verb 'zzz'"
-report $? "help of an unknown verb is exit 2"
+report $? "help of an unknown verb gives exit code 2"
 
 run --quiet version; [ $code = 2 ] && err_has "expected a verb"
-report $? "an option before the verb is exit 2"
+report $? "an option before the verb gives exit code 2"
 
 run version --jsno; [ $code = 2 ] && err_has 'unknown option --jsno' && err_has 'did you mean --json'
-report $? "a slip in an option names the nearest"
+report $? "a misspelt option is reported with the nearest"
 
 run version --json --zzz; [ $code = 2 ] && silent err &&
     json 'd["ok"] is False and d["schema"] == "sherd/version/1" and d["error"]["code"] == 2 and d["error"]["name"] == "usage" and "--zzz" in d["error"]["message"] and d["error"]["hint"]'
-report $? "--json makes one object of a usage error, and nothing goes to stderr"
+report $? "with --json a usage error is one object, and stderr is empty"
 
 run keygn --json; [ $code = 2 ] && json 'd["schema"] == "sherd/sherd/1" and d["error"]["name"] == "usage"'
-report $? "an unknown verb is an object too"
+report $? "with --json an unknown verb is also an object"
 
 SHERD_JSON=yes "$S" version x >out 2>err; code=$?
 [ $code = 2 ] && json 'd["ok"] is False'
-report $? "SHERD_JSON asks for objects as --json does"
+report $? "SHERD_JSON has the effect of --json"
 
 run version --json; [ $code = 0 ] && json 'd["ok"] and d["version"] and "openssl" in d["libraries"]'
-report $? "version speaks JSON"
+report $? "version prints JSON"
 
 run doctor --json; [ $code = 0 ] && json 'd["ok"] and {"blas", "memory", "loopback", "temporary"} <= {c["name"] for c in d["checks"]}'
-report $? "doctor speaks JSON"
+report $? "doctor prints JSON"
 
 run doctor; [ $code = 0 ] && out_has 'loopback' && out_has 'libcuda.so.1'
-report $? "doctor finds this machine fit"
+report $? "doctor finds no problem on this machine"
 
 OPENBLAS_CORETYPE='' SHERD_TYPO=1 "$S" doctor -q >out 2>err; code=$?
 [ $code = 0 ] && out_has 'SHERD_TYPO sets no option' && ! out_has '^ok'
-report $? "doctor -q shows only what is not good, an unknown variable for one"
+report $? "doctor -q prints only problems, such as an unknown variable"
 
 TMPDIR="$T/nowhere" "$S" doctor --json >out 2>err; code=$?
 [ $code = 4 ] && json 'not d["ok"] and d["error"]["name"] == "file" and [c for c in d["checks"] if c["level"] == "failed"][0]["name"] == "temporary"'
-report $? "a check that fails decides the exit code, and its object keeps the checks"
+report $? "a failed check determines the exit code, and the object still lists all checks"
 
 run keygen key; [ $code = 0 ] && out_has '^key=sha256:' && [ "$(stat -c %a key)" = 600 ]
 report $? "keygen writes a private file and prints the fingerprint"
 
 cp out print; sum=$(cksum <key)
 run keygen key; [ $code = 4 ] && silent out && [ "$(cksum <key)" = "$sum" ]
-report $? "keygen never writes over a key"
+report $? "keygen never overwrites a key"
 
 run keygen --show key; [ $code = 0 ] && cmp -s print out
 report $? "keygen --show prints the same fingerprint"
 
 chmod 644 key; run keygen --show key --json
 [ $code = 6 ] && json 'd["error"]["name"] == "authentication"'
-report $? "a key that others may read is exit 6"
+report $? "a key that others can read gives exit code 6"
 
 "$S" help >/dev/full 2>err; code=$?; : >out
 [ $code = 4 ] && err_has 'cannot write to standard output: No space left'
-report $? "a full stdout is exit 4"
+report $? "a full stdout gives exit code 4"
 
 "$S" version --json >/dev/full 2>err; code=$?
 [ $code = 4 ] && err_has 'No space left'
-report $? "a full stdout is exit 4 with --json too"
+report $? "a full stdout gives exit code 4 with --json too"
 
 "$S" help >&- 2>err; code=$?
 [ $code = 4 ] && err_has 'cannot write to standard output'
-report $? "a closed stdout is exit 4"
+report $? "a closed stdout gives exit code 4"
 
 "$S" keygen key2 >&- 2>/dev/null; code=$?
 [ $code = 4 ] && [ "$(head -c 10 key2)" = '-----BEGIN' ]
-report $? "no file of ours lands on a closed descriptor"
+report $? "no file is opened as a closed standard descriptor"
 
 { "$S" help 2>err; echo $? >code; } | true; code=$(cat code)
 [ "$code" = 4 ] || [ "$code" = 0 ]
-report $? "a reader that leaves is an error, not a signal"
+report $? "a closed pipe is an error, not a signal"
 
 mkdir -p config/sherd; echo 'json = yes' >config/sherd/config
 run version; [ $code = 0 ] && json 'd["ok"]'
-report $? "the user's file is read"
+report $? "the user's configuration file is read"
 run version --no-json; [ $code = 0 ] && out_has '^sherd [0-9]'
-report $? "the command line takes a flag of the file back"
+report $? "the command line cancels a flag of the file"
 printf '\nquite = yes\n' >config/sherd/config
 run version; [ $code = 3 ] && err_has "$T/config/sherd/config:2: no verb has an option 'quite'" && err_has 'did you mean quiet'
-report $? "a wrong line is exit 3 with file, line and the nearest name"
+report $? "a wrong line gives exit code 3 with file, line and the nearest name"
 cp config/sherd/config sherd.conf; rm config/sherd/config
 mkdir -p .config/sherd && cp sherd.conf .config/sherd/config && cp sherd.conf .sherd
 run version; [ $code = 0 ]
-report $? "no file is read because it lies in the working directory"
+report $? "no configuration is read from the working directory"
 run version --config none; [ $code = 4 ] && err_has 'none: cannot open'
-report $? "a named file that is missing is exit 4"
+report $? "a missing file of --config gives exit code 4"
 
 "$S" completion bash >out 2>err; code=$?
 if command -v bash >/dev/null; then
@@ -130,7 +130,7 @@ if command -v bash >/dev/null; then
         COMP_WORDS=(sherd ver); COMP_CWORD=1; _sherd; echo "${COMPREPLY[*]}"' - out 2>err)
     echo "$words" | head -1 | grep -q -- --show && echo "$words" | sed -n 2p | grep -qw version
 fi
-report $? "completion knows verbs and options"
+report $? "completion offers verbs and options"
 
 "$S" help --man >out 2>err; code=$?
 cmp out "$R/docs/sherd.1" >>err 2>&1; same=$?; : >out

@@ -1,10 +1,10 @@
 #!/bin/sh
-# A result and its certificate appear together: whatever call of the disk fails, and whenever Ctrl-C
-# comes, no certificate is there without the result that it certifies, and none of an earlier result
-# is lost before that result is. Speaks TAP.
+# A result and its certificate appear together: whichever call that writes fails, and whenever Ctrl-C
+# comes, no certificate exists without its result, and the certificate of an earlier result is kept
+# until that result is replaced. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 if [ -n "${SAN:-}" ]; then
-    skip "a disk that fails" "nothing can be preloaded before a sanitizer"
+    skip "a disk that fails" "a sanitizer must be loaded first"
     echo "1..$n"
     exit 0
 fi
@@ -20,7 +20,7 @@ PY
 run multiply A2.npy B.npy -o C.npy -n 1 --certificate C.json --key me.key
 [ $code = 0 ] && cp C.npy old.npy && cp C.json old.json; report $? "an earlier result has its certificate"
 
-# at AT DOES: code, and in $there which of the two is new
+# at AT DOES: sets code, and there to the new files
 at() {
     cp old.npy C.npy && cp old.json C.json
     DISK_AT=$1 DISK_DOES=$2 DISK_FILE=$T/calls LD_PRELOAD=$b/tests/system/cli/preload_disk.so \
@@ -32,7 +32,7 @@ at() {
 at 0 fail
 calls=$(cat calls)
 [ $code = 0 ] && [ "$there" = "C certificate" ] && [ "$calls" -ge 8 ]
-report $? "undisturbed, both are replaced"
+report $? "without a failure both files are replaced"
 
 bad='' seen=''
 i=1
@@ -64,5 +64,5 @@ while [ "$i" -le "$calls" ]; do
     i=$((i + 1))
 done
 echo "# $seen"
-[ -z "$bad" ]; report $? "and no Ctrl-C leaves one of the two$bad"
+[ -z "$bad" ]; report $? "no Ctrl-C leaves only one of both$bad"
 echo "1..$n"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `sherd demo`: what a newcomer sees first. Speaks TAP.
+# `sherd demo`: what a new user sees first. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 py() { /usr/bin/python3 -c "import json
@@ -8,27 +8,27 @@ $1" >>err 2>&1; }
 run demo --samples 3000
 [ $code = 0 ] && grep -q '3000 generated images, 3000 x 784 (80 % zeros)' out &&
     [ "$(sed -n 's/^7 nodes.*pids: //p' out | tr ' ' '\n' | sort -u | wc -l)" = 7 ]
-report $? "seven nodes with process ids of their own, on digits of which 80 % are zero"
+report $? "seven nodes have process ids of their own, and 80 % of the digits' entries are zero"
 [ "$(grep -c 'exposures, columns per node:\( [0-9]* ([0-9]* %)\)\{7\}$' out)" = 2 ]
-report $? "exposures of each node, in both runs"
+report $? "both runs print the exposures of each node"
 grep -q '^  equal: yes, bit for bit$' out && grep -q 'gamma_k |X||W|: yes' out
 report $? "the exact run is equal bit for bit, the float run within its bound"
 grep -q 'BLAS calls of this process besides the comparisons: 0;' out
 report $? "no product was computed here outside the comparisons"
 grep -q 'sherd multiply A.npy B.npy' out && grep -q '^float: [0-9]* %' err && grep -q '^exact: 100 %' err
-report $? "progress goes to stderr, and what to try next is told"
+report $? "progress goes to stderr, and the output suggests what to try next"
 grep -q 'permute, as published  *[3-9][0-9] %' out && grep -q '^  share  *[0-3] %' out &&
     grep -q '^  by chance  *0.1 %' out
-report $? "it ends with what a node can read: most under permute, nothing under share"
-grep -q '^So permute, .* hides little' out && grep -q '^share hides A and B from any one node' out &&
+report $? "the end shows what a node can read: most under permute, nothing under share"
+grep -q '^permute, .* hides little' out && grep -q '^share hides A and B from any one node' out &&
     grep -q 'sherd multiply A.npy B.npy -o C.npy -n 7 --scheme share' out
-report $? "and says what that means, and how to have share"
+report $? "the end explains the figures and shows a command with share"
 
 run demo --samples 500 --json --quiet
 [ $code = 0 ] && py "d = json.load(open('out'))['audit']['share']
 assert d['columns'] < .04 and abs(d['columns_chance'] - 1 / 784) < 1e-6
 assert d['labels'] < d['labels_chance'] + .1 and d['rebuilt_r2'] < .05"
-report $? "and as numbers: one share is worth no more than chance"
+report $? "in JSON the audit of one share is no better than chance"
 run demo --samples 500 -n 2 --json --quiet
 [ $code = 0 ] && [ ! -s err ] && py "d = json.load(open('out'))
 assert d['ok'] and d['schema'] == 'sherd/demo/1' and len(d['nodes']) == 2 and d['local_products'] == 0
@@ -37,7 +37,7 @@ assert d['float']['equal'] and sum(d['float']['planned']) == 784 and d['float'][
 a = d['audit']
 assert a['permute_published']['columns'] > .35 and a['permute']['labels'] > .55
 assert a['share'] == dict.fromkeys(a['share']), 'two nodes are too few for share'"
-report $? "--json tells the same as numbers, and --quiet nothing else"
+report $? "--json prints the same as numbers, and with --quiet stderr is empty"
 
 /usr/bin/python3 -c "
 import gzip, struct
@@ -50,9 +50,9 @@ run demo --data . -n 2
 report $? "IDX files, gzipped or not, are read with --data"
 mkdir empty
 run demo --data empty -n 2; [ $code = 4 ] && grep -q 'empty' err
-report $? "a folder without them is exit 4"
+report $? "a folder without IDX files gives exit code 4"
 
-# On a terminal: one line, redrawn and taken away, that fits the width.
+# On a terminal: one line that fits the width, is redrawn, and is erased at the end.
 py "
 import os, pty, re
 pid, fd = pty.fork()
@@ -70,6 +70,6 @@ text = text.decode()
 bars = re.findall(r'\r(\w+ +\d+ % \[[#-]{20}\][^\r]*)\x1b\[K', text)
 assert bars and all(len(b) < 80 for b in bars), bars
 assert re.search(r'100 % \[#{20}\][^\n]*\r\x1b\[K', text)"
-report $? "on a terminal the progress line is redrawn and goes away"
+report $? "on a terminal the progress line is redrawn and erased"
 
 echo "1..$n"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A node whose loop answers and whose compute thread stands still: without any --timeout it is
-# named, and the others do its work. Speaks TAP.
+# A node whose loop answers and whose compute thread is blocked: even without --timeout it is named,
+# and the others do its work. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 LIAR=$(realpath "$R/${B:-build/plain}/tests/system/node/prog_misbehave")
 /usr/bin/python3 -c "
@@ -22,8 +22,8 @@ order = shuffled
 epochs = 2
 rate = 0.1
 E
-# All at once: each waits for most of its time. The network is large enough that no node, however
-# fast, computes a gradient on its loop thread.
+# All jobs run at once, since each waits for most of its time. The network is so large that no node
+# computes a gradient on its loop thread.
 pids=
 with() { # name, how node-3 is, and a command
     name=$1 how=$2
@@ -45,7 +45,7 @@ for job in $pids; do
     code=$?
     cat "${job%:*}.out" >out
     cat "${job%:*}.err" >err
-    [ $code = 0 ] && grep -q 'node-3 (.*\(answers no task\|answers take too long\|computes no gradient\|does nothing\|is lost: does not answer\)' err
+    [ $code = 0 ] && grep -q 'node-3 (.*\(does not answer tasks\|answers take too long\|does not compute gradients\|does not work\|is lost: does not answer\)' err
     report $? "${job%:*}: a node that computes nothing is named, and the others do its work"
 done
 echo "1..$n"

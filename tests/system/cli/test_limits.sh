@@ -1,6 +1,6 @@
 #!/bin/sh
-# What a process may be short of (ulimit): the command says which, with the right code and in bounded
-# time, and loses nothing. Speaks TAP.
+# Limits of a process (ulimit): the command names the limit that it meets, with the right exit code and
+# in bounded time, and loses nothing. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 /usr/bin/python3 -c "
@@ -9,7 +9,7 @@ r = np.random.default_rng(1)
 np.save('A.npy', r.standard_normal((300, 200)))
 np.save('B.npy', r.standard_normal((200, 100)))"
 
-# under KIB ARGUMENTS: the command with so much address space, and 20 seconds at most
+# under KIB ARGUMENTS: runs the command with this address space, for at most 20 seconds
 under() {
     room=$1
     shift
@@ -17,7 +17,7 @@ under() {
     code=$?
 }
 
-# ---- address space: OpenBLAS would look for it for ever
+# ---- address space: OpenBLAS would retry without end
 if [ -n "${SAN:-}" ]; then
     skip "address space" "sanitizers need all of it"
 else
@@ -25,27 +25,27 @@ else
     if [ "$(nproc)" -ge 2 ]; then
         under 100000 version
         [ $code = 1 ] && grep -q 'too little address space: OpenBLAS needs' err && grep -q 'ulimit -v' err
-        report $? "too little address space for BLAS's threads is said, and the process ends"
+        report $? "too little address space for BLAS's threads is reported, and the process ends"
         under 100000 version --json
         [ $code = 1 ] && grep -q '"code": *1' out && [ ! -s err ]
-        report $? "the same as an object"
+        report $? "--json prints it as an object"
     fi
     OPENBLAS_NUM_THREADS=1 under 150000 multiply A.npy B.npy -o C.npy -n 1 --check
     [ $code != 0 ] && [ $code != 137 ] && [ ! -e C.npy ]
-    report $? "nodes without room for a buffer are lost, and the command ends"
+    report $? "nodes without memory for a buffer are lost, and the command ends"
     OPENBLAS_NUM_THREADS=1 under 150000 prepare B.npy --rows 40 -o m.masks
     [ $code = 1 ] && grep -q 'memory' err && [ ! -e m.masks ]
-    report $? "a product that has no room is an error of this run"
+    report $? "a product without memory for its result fails"
 fi
 
-# ---- the size of files, as a disk that is full
+# ---- the size of files, as on a full disk
 /usr/bin/python3 -c "
 import numpy as np
 np.save('N.npy', np.ones((3, 2)))"
 (ulimit -f 1000 && "$S" train deep --epochs 1000 -o m.npz) >out 2>err </dev/null
 code=$?
 [ $code = 4 ] && grep -q 'm.npz: no room for 2[0-9]* bytes: File too large' err && [ ! -e m.npz ]
-report $? "room for the model is looked for before the training"
+report $? "disk space for the model is checked before the training"
 
 mkdir gone tmp
 TMPDIR="$T/tmp" "$S" train spiral -q --epochs 2500 --log log -o gone/m.npz >out 2>err </dev/null &
@@ -54,9 +54,9 @@ while [ ! -s log ] && [ $i -lt 500 ]; do sleep 0.01; i=$((i + 1)); done
 rm -r gone
 wait $!
 code=$?
-[ $code = 4 ] && saved=$(sed -n 's/.*warning: the model is in \(.*\) instead$/\1/p' err) &&
+[ $code = 4 ] && saved=$(sed -n 's/.*warning: the model was saved as \(.*\) instead$/\1/p' err) &&
     case $saved in "$T"/tmp/sherd-model-*.npz) ;; *) false ;; esac &&
     "$S" predict "$saved" N.npy -o P.npy >>out 2>>err && grep -q 'gone/m.npz: cannot open for writing' err
-report $? "a model whose place has gone is saved where temporary files go, and says so"
+report $? "a model that no longer fits on the disk is saved in the temporary folder, which is reported"
 
 echo "1..$n"

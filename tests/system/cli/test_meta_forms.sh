@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every form of a metadata file with every command and option that takes one, the seed known or not.
-# Speaks TAP.
+# Every form of a metadata file with every command and option that reads one, with and without a known
+# seed. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 python() { /usr/bin/python3 -W ignore - "$@" >>out 2>>err; }
@@ -47,7 +47,7 @@ END
 done
 
 : >wrong
-product() { # options; the file stays sound, and remembers its use
+product() { # options; the file stays valid and records its use
     cp "$form" used.npz
     rm -f C.npy cert.json
     run multiply A.npy B.npy -o C.npy --meta used.npz "$@"
@@ -85,7 +85,7 @@ for form in forms/*.npz rows/*.npz; do
 done
 cat wrong >err
 [ ! -s wrong ]
-report $? "each form serves products under a bound, forecasts, certificates and the verbs of meta"
+report $? "each form works with products under --exposure-max, forecasts, certificates and the verbs of meta"
 
 : >wrong
 for form in forms/*.npz; do
@@ -98,9 +98,9 @@ for form in forms/*.npz; do
 done
 cat wrong >err
 [ ! -s wrong ]
-report $? "and element-wise operations"
+report $? "each form works with element-wise operations"
 
-# A used file serves other operands only under --reuse-metadata, and keeps the first ones noted.
+# A used file can be used for other operands only with --reuse-metadata, and keeps the record of the first.
 : >wrong
 for form in forms/*.npz rows/*.npz; do
     cp "$form" used.npz
@@ -123,9 +123,9 @@ for form in forms/*.npz rows/*.npz; do
 done
 cat wrong >err
 [ ! -s wrong ] && [ ! -e never.npy ]
-report $? "and other operands under --reuse-metadata alone"
+report $? "each form accepts other operands only with --reuse-metadata"
 
-# One number changed: nothing is sent, and nothing in the file is put right or used up.
+# One changed number: nothing is sent, and the file is neither repaired nor marked as used.
 : >wrong
 for member in exposures enshuffles unshuffles rows unrows; do
     for from in arrays bare numpy-bare; do
@@ -141,18 +141,18 @@ END
         form=$from-$member
         run multiply A.npy B.npy -o never.npy --meta used.npz --exposure-max 1
         expect 3 "multiply" && grep -q 'operation z, row' err || echo "$form: not named" >>wrong
-        cmp -s bad.npz used.npz || echo "$form: is written anew" >>wrong
+        cmp -s bad.npz used.npz || echo "$form: is rewritten" >>wrong
         run multiply A.npy B.npy --meta used.npz --dry-run
         expect 3 "multiply --dry-run"
     done
 done
 cat wrong >err
 [ ! -s wrong ] && [ ! -e never.npy ]
-report $? "a changed array is refused before anything is sent, with the seed and without it"
+report $? "a changed array is refused before anything is sent, with and without the seed"
 
-for verb in train audit predict plan; do # these take none, and say so
+for verb in train audit predict plan; do # these accept none, and report it
     run $verb --meta used.npz
     [ $code = 2 ] || break
 done
-report $? "no other command takes one"
+report $? "no other command accepts a metadata file"
 echo "1..$n"

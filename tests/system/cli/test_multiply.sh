@@ -1,14 +1,14 @@
 #!/bin/sh
-# Products and element-wise operations from files to files, with real node processes, held against
-# numpy; and everything that can be wrong with them: one sentence, the right exit code, and an earlier
-# output file as it was. Speaks TAP.
+# Products and element-wise operations on files, with real node processes, compared with numpy; and all
+# that can be wrong with them: one message, the right exit code, and an unchanged output file. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 py() { /usr/bin/python3 -c "import json, os, numpy as np
 $1" >>err 2>&1; }
-json() { py "d = json.load(open('out'))
-assert $1, d"; }
-# fails CODE WORDS ARGS...: exit code, words on stderr, C.npy as it was
+json() { /usr/bin/python3 -c "import json
+d = json.load(open('out'))
+assert $1, d" >>err 2>&1; }
+# fails CODE WORDS ARGS...: checks the exit code, words on stderr, and that C.npy is unchanged
 fails() {
     want=$1 words=$2; shift 2
     cp keep.npy C.npy
@@ -45,19 +45,19 @@ open('text.npy', 'w').write('not a matrix')
 open('seed', 'wb').write(bytes(range(32))); open('seed31', 'wb').write(bytes(31))
 "; report $? "operands are made with numpy"
 
-# same A B WAY: C.npy is what numpy computes
+# same A B WAY: checks that C.npy is numpy's product
 same() { py "
 a, b, c = np.load('$1'), np.load('$2'), np.load('C.npy')
 want = np.atleast_2d(a).astype(float) @ (b if b.ndim == 2 else b[:, None]).astype(float)
 assert c.dtype == '<f8' and c.shape == want.shape, (c.shape, want.shape)
 assert $3, abs(c - want).max()"; }
 
-cluster 3; report $? "three nodes are started that serve where no number is given"
+cluster 3; report $? "three nodes are started, which commands without -n use"
 for scheme in permute plain; do
     for nodes in 1 3; do
         rm -f C.npy; run multiply A.npy B.npy -o C.npy -n $nodes --scheme $scheme --check
         [ $code = 0 ] && silent_out && grep -q 'equal: yes' err && same A.npy B.npy 'np.allclose(c, want, rtol=1e-12, atol=1e-12)'
-        report $? "$scheme over $nodes gives what numpy gives, in floats"
+        report $? "$scheme over $nodes gives numpy's result, in floats"
         rm -f C.npy; run multiply A.npy B.npy -o C.npy -n $nodes --scheme $scheme --check --mode exact
         [ $code = 0 ] && grep -q 'equal: yes, bit for bit' err && same A.npy B.npy 'abs(c - want).max() < 1e-2'
         report $? "$scheme over $nodes is equal bit for bit in fixed point"
@@ -74,7 +74,7 @@ done
 
 run multiply u8.npy i8w.npy -o C.npy --mode exact --check -q
 [ $code = 0 ] && [ ! -s err ] && same u8.npy i8w.npy '(c == want).all()'
-report $? "integers are exact, and --quiet says nothing"
+report $? "integers are exact, and --quiet prints nothing"
 
 bad=
 for group in 1 3 10 all; do for exposure in uniform balanced; do for rows in "" --shuffle-rows; do
@@ -86,9 +86,9 @@ done; done; done
 
 run multiply A.npy B.npy -o C.npy -n 3 --json --check --certificate cert.json
 [ $code = 0 ] && json "d['ok'] and d['schema'] == 'sherd/multiply/1' and len(d['nodes']) == 3 and sum(x['planned'] for x in d['nodes']) == 29 and d['check']['equal'] and d['check']['judged'] == 'gamma' and d['local_products'] == 0 and d['domains'] == 'simulated on one host' and all(x['pid'] > 0 and x['bytes_in'] > 0 for x in d['nodes'])"
-report $? "--json tells nodes, bytes and the verdict; no product was computed here beside the check"
+report $? "--json reports nodes, bytes and the comparison; only --check computes a product locally"
 [ "$(stat -c %a cert.json)" = 600 ] && py "d = json.load(open('cert.json')); assert d['inputs'] and d['signature']"
-report $? "a certificate is written, private and signed"
+report $? "a certificate is written, with mode 0600 and signed"
 run multiply A.npy B.npy -o C.npy --certificate public.json --certificate-public
 [ $code = 0 ] && py "assert not any(i.get('sha256') for i in json.load(open('public.json'))['inputs'])"
 report $? "a public certificate has no digest of the inputs"
@@ -97,30 +97,30 @@ run multiply A.npy B.npy -o C.npy --seed seed --json; cp out first
 run multiply A.npy B.npy -o C.npy --seed seed --json
 [ $code = 0 ] && py "a, b = json.load(open('first')), json.load(open('out'))
 assert [x['planned'] for x in a['nodes']] == [x['planned'] for x in b['nodes']]"
-report $? "one seed deals the same columns twice"
+report $? "one seed assigns the same columns twice"
 
 run multiply A.npy B.npy -n 3 --dry-run --json
 [ $code = 0 ] && json "d['dry_run'] and len(d['choices']) >= 4 and sum(c['chosen'] for c in d['choices']) == 1 and all(c['bytes_out'] > 0 for c in d['choices'])"
-report $? "--dry-run tells the cost of each choice and needs no output"
+report $? "--dry-run prints the cost of each choice and needs no output"
 json "len({c['own_seconds'] for c in d['choices']}) == 1 and all(c['pays'] == (c['seconds'] < c['own_seconds']) for c in d['choices'])"
-report $? "and all of them beside one time of this machine"
+report $? "--dry-run compares all choices with one time of this machine"
 run multiply A.npy B.npy -o C.npy -n 3 --json
 [ $code = 0 ] && json "(lambda p: [p['bytes_out'], p['bytes_in']] == [d['work_out'], d['work_in']] and p['seconds'] > 0 and p['bound'] in ('nodes', 'links', 'here', 'cores') and 'pays' in p)(d['predicted']) and d['local_products'] == 0"
-report $? "--json has the forecast of the run, exact in bytes, without a product computed here"
+report $? "--json has the forecast of the run, exact in bytes, without computing a product locally"
 run plan 40000x4x40000 --remote 3 --node-gflops 10 --link 1G
-[ $code = 0 ] && grep -q '^  plain  *5.3 MB  *13 GB ' out && grep -q 'too large for times to be predicted' out
-report $? "a plan of a result that is too large to measure with has its bytes, and says so"
-fails 2 "link: expected a size .*, found '0'" plan A.npy B.npy --remote 3 --link 0; report $? "no link has the rate 0"
+[ $code = 0 ] && grep -q '^  plain  *5.3 MB  *13 GB ' out && grep -q 'too large to predict times' out
+report $? "a plan of a result that is too large to measure lists its bytes and reports that"
+fails 2 "link: expected a size .*, found '0'" plan A.npy B.npy --remote 3 --link 0; report $? "a link rate of 0 is refused"
 deaf=$(realpath "$R/${B:-build/plain}/tests/system/cli/preload_deaf.so")
 LD_PRELOAD=$deaf fails 124 'do not listen' multiply A.npy B.npy -o C.npy -n 2 --timeout 3
-[ $? = 0 ] && grep -q 'try: give it more with --timeout' err; report $? "too short a --timeout is named as such"
-[ "$("$S" help node | grep -c ' $')" = 0 ]; report $? "help ends no line in a blank"
+[ $? = 0 ] && grep -q 'try: allow more time with --timeout' err; report $? "the hint for a --timeout that is too short names --timeout"
+[ "$("$S" help node | grep -c ' $')" = 0 ]; report $? "no line of help ends with a blank"
 
 py "r = np.random.default_rng(3); a = r.integers(1, 200, (300, 60)).astype('u1'); a[r.random(a.shape) > .1] = 0
 np.save('sparse.npy', a); np.save('tall.npy', r.standard_normal((60, 40)))"
 run multiply sparse.npy tall.npy -n 3 --seed seed --dry-run --encoding csr
 [ $code = 0 ] && grep -q 'A as' out && grep -q '^\* permute, all .* csr ' out && grep -q ' permute, 1 .* dense ' out
-report $? "--dry-run says how A would travel"
+report $? "--dry-run states how A would be sent"
 for mode in float exact; do
     rm -f C.npy; run multiply sparse.npy tall.npy -o C.npy --seed seed --mode $mode --encoding dense --json --check
     cp out dense; cp C.npy C-dense.npy; rm -f C.npy
@@ -133,9 +133,9 @@ assert b['bytes_out'] < a['bytes_out'] - 8000 and b['check']['equal']" &&
 done
 rm -f C.npy; run multiply sparse.npy tall.npy -o C.npy --encoding csr
 [ $code = 0 ] && grep -q 'A was sent in CSR, without zeros, in ' err
-report $? "a run says that zeros were left out"
+report $? "a run reports that zeros were left out"
 fails 2 'has no effect under --scheme share' multiply A.npy B.npy -o C.npy -n 3 --scheme share --encoding csr
-report $? "a coded operand has no zeros to leave out"
+report $? "--encoding is refused under share"
 
 for op in sigmoid square relu tanh exp; do
     rm -f C.npy; run apply $op edge.npy -o C.npy --check
@@ -150,26 +150,26 @@ for op in minus multiply; do
     rm -f C.npy; run apply $op A.npy fortran.npy -o C.npy --check --json
     [ $code = 0 ] && json "d['check']['equal'] and d['operation'] == '$op' and sum(x['tasks'] for x in d['nodes']) >= 1" &&
         py "a = np.load('A.npy'); assert ((a - a if '$op' == 'minus' else a * a) == np.load('C.npy')).all()"
-    report $? "apply $op of two matrices"
+    report $? "apply $op of two matrices gives numpy's result"
 done
-fails 2 'did you mean sigmoid' apply sigmiod A.npy -o C.npy -n 2; report $? "an unknown operation names the nearest"
-fails 2 'minus takes two matrices' apply minus A.npy -o C.npy -n 2; report $? "a missing operand is exit 2"
-fails 3 '37 x 29 and B.npy is 29 x 23' apply minus A.npy B.npy -o C.npy -n 2; report $? "operands of two shapes are exit 3"
+fails 2 'did you mean sigmoid' apply sigmiod A.npy -o C.npy -n 2; report $? "an unknown operation is reported with the nearest"
+fails 2 'minus takes two matrices' apply minus A.npy -o C.npy -n 2; report $? "a missing operand gives exit code 2"
+fails 3 '37 x 29 and B.npy is 29 x 23' apply minus A.npy B.npy -o C.npy -n 2; report $? "operands of different shapes give exit code 3"
 
-fails 4 'gone.npy: cannot open' multiply gone.npy B.npy -o C.npy -n 2; report $? "a missing file is exit 4"
-fails 3 'short.npy' multiply short.npy B.npy -o C.npy -n 2; report $? "a truncated file is exit 3"
-fails 3 'text.npy' multiply text.npy B.npy -o C.npy -n 2; report $? "a file that is no matrix is exit 3"
-fails 3 'object.npy' multiply object.npy B.npy -o C.npy -n 2; report $? "objects are exit 3"
-fails 3 'cube.npy' multiply cube.npy B.npy -o C.npy -n 2; report $? "three dimensions are exit 3"
-fails 3 'A.npy is 37 x 29 and B5.npy is 5 x 23' multiply A.npy B5.npy -o C.npy -n 2; report $? "shapes that do not agree are exit 3"
-fails 11 'row 7' multiply nan.npy B.npy -o C.npy -n 2 --mode exact; report $? "NaN in exact mode is exit 11 and says where"
+fails 4 'gone.npy: cannot open' multiply gone.npy B.npy -o C.npy -n 2; report $? "a missing file gives exit code 4"
+fails 3 'short.npy' multiply short.npy B.npy -o C.npy -n 2; report $? "a truncated file gives exit code 3"
+fails 3 'text.npy' multiply text.npy B.npy -o C.npy -n 2; report $? "a file that is not a matrix gives exit code 3"
+fails 3 'object.npy' multiply object.npy B.npy -o C.npy -n 2; report $? "an array of objects gives exit code 3"
+fails 3 'cube.npy' multiply cube.npy B.npy -o C.npy -n 2; report $? "three dimensions give exit code 3"
+fails 3 'A.npy is 37 x 29 and B5.npy is 5 x 23' multiply A.npy B5.npy -o C.npy -n 2; report $? "shapes that do not agree give exit code 3"
+fails 11 'row 7' multiply nan.npy B.npy -o C.npy -n 2 --mode exact; report $? "NaN in exact mode gives exit code 11 with its place"
 run multiply i4w.npy i4b.npy -o C.npy --mode exact --check --json
 [ $code = 0 ] && json 'd["primes"] == 0 and d["bits_a"] == d["bits_b"] == 5' && same i4w.npy i4b.npy '(c == want).all()'
-report $? "small integers in a wide type take one f64 product, and their bits are told"
-run multiply i4w.npy i4b.npy -o C.npy --bits 5; [ $code = 0 ]; report $? "--bits that hold the integers are taken"
-mkdir -m 700 taken; echo x >taken/x # a cluster that is opened fails for it
+report $? "small integers in a wide type take one f64 product, and their bits are reported"
+run multiply i4w.npy i4b.npy -o C.npy --bits 5; [ $code = 0 ]; report $? "--bits wide enough for the integers is accepted"
+mkdir -m 700 taken; echo x >taken/x # opening a cluster would fail because of it
 fails 11 'i4b.npy: row 0, column 2: -9 is beyond 7' multiply i4w.npy i4b.npy -o C.npy -n 2 --bits 4 --record taken
-report $? "--bits too few for integers is exit 11 before nodes are started, and says which"
+report $? "--bits too narrow for the integers gives exit code 11 with the operand, before nodes are started"
 py "r = np.random.default_rng(9); w = lambda bits, *shape: r.integers(-2**bits, 2**bits, shape)
 np.save('w40.npy', w(40, 37, 29)); np.save('w34.npy', w(34, 29, 23)); np.save('w40b.npy', w(40, 29, 23)); np.save('w50.npy', w(50, 37, 29))
 np.save('u32a.npy', r.integers(2**31, 2**32, (37, 29), np.uint32)); np.save('u32b.npy', r.integers(2**31, 2**32, (29, 23), np.uint32))"
@@ -180,29 +180,29 @@ for pair in "w40.npy w34.npy" "u32a.npy u32b.npy" "w40.npy u32b.npy"; do for way
     report $? "integers beyond 32 bits are exact in residues: $pair $way"
 done; done
 fails 11 'sums of 29 products of 51 and 41 bits do not fit four primes' multiply w50.npy w40b.npy -o C.npy -n 2 --mode exact
-report $? "what four primes cannot hold is exit 11"
-fails 11 'row 7' multiply inf.npy B.npy -o C.npy -n 2 --bits 12; report $? "infinity in exact mode is exit 11 and says where"
+report $? "a result beyond four primes gives exit code 11"
+fails 11 'row 7' multiply inf.npy B.npy -o C.npy -n 2 --bits 12; report $? "infinity in exact mode gives exit code 11 with its place"
 run multiply nan.npy B.npy -o C.npy --check
 [ $code = 0 ] && py "c = np.load('C.npy'); assert np.isnan(c[7]).all() and not np.isnan(np.delete(c, 7, 0)).any()"
-report $? "NaN in floats goes where numpy puts it"
+report $? "NaN in floats gives NaN in the same entries as in numpy"
 
-XDG_RUNTIME_DIR=$T/none fails 2 'no nodes: give -n N or --nodes FILE' multiply A.npy B.npy -o C.npy; report $? "no nodes is exit 2 naming both ways"
-fails 2 'cannot stand together' multiply A.npy B.npy -o C.npy -n 2 --nodes x; report $? "-n beside --nodes is exit 2"
-fails 2 'needs --key' multiply A.npy B.npy -o C.npy --nodes x; report $? "--nodes without a key is exit 2"
-fails 2 'needs -o' multiply A.npy B.npy -n 2; report $? "no output is exit 2"
-fails 2 'asks for exact' multiply A.npy B.npy -o C.npy -n 2 --bits 9 --mode float; report $? "--bits beside --mode float is exit 2"
-fails 2 'from 2 to 26' multiply A.npy B.npy -o C.npy -n 2 --bits 27; report $? "too many bits are exit 2"
-fails 3 'exactly 32 bytes, found 31' multiply A.npy B.npy -o C.npy -n 2 --seed seed31; report $? "a seed of another length is exit 3"
-fails 4 'seed99' multiply A.npy B.npy -o C.npy -n 2 --seed seed99; report $? "a missing seed is exit 4"
-fails 4 'nowhere' multiply A.npy B.npy -o nowhere/C.npy -n 2; report $? "an output folder that is not there is exit 4"
-fails 10 'expos' multiply A.npy B.npy -o C.npy -n 2 --exposure-max 0.05; report $? "a plan beyond --exposure-max is exit 10"
-mkdir -m 700 full; echo x >full/x # a cluster that is opened fails for it
+XDG_RUNTIME_DIR=$T/none fails 2 'no nodes: give -n N or --nodes FILE' multiply A.npy B.npy -o C.npy; report $? "without nodes the error names both options, exit code 2"
+fails 2 'cannot be combined' multiply A.npy B.npy -o C.npy -n 2 --nodes x; report $? "-n with --nodes gives exit code 2"
+fails 2 'needs --key' multiply A.npy B.npy -o C.npy --nodes x; report $? "--nodes without a key gives exit code 2"
+fails 2 'needs -o' multiply A.npy B.npy -n 2; report $? "without an output the exit code is 2"
+fails 2 'asks for exact' multiply A.npy B.npy -o C.npy -n 2 --bits 9 --mode float; report $? "--bits with --mode float gives exit code 2"
+fails 2 'from 2 to 26' multiply A.npy B.npy -o C.npy -n 2 --bits 27; report $? "too many bits give exit code 2"
+fails 3 'exactly 32 bytes, found 31' multiply A.npy B.npy -o C.npy -n 2 --seed seed31; report $? "a seed of another length gives exit code 3"
+fails 4 'seed99' multiply A.npy B.npy -o C.npy -n 2 --seed seed99; report $? "a missing seed gives exit code 4"
+fails 4 'nowhere' multiply A.npy B.npy -o nowhere/C.npy -n 2; report $? "a missing output folder gives exit code 4"
+fails 10 'expos' multiply A.npy B.npy -o C.npy -n 2 --exposure-max 0.05; report $? "a plan beyond --exposure-max gives exit code 10"
+mkdir -m 700 full; echo x >full/x # opening a cluster would fail because of it
 fails 10 'expos' multiply A.npy B.npy -o C.npy -n 2 --exposure-max 0.05 --record full; report $? "a plan beyond --exposure-max is found before nodes are started"
-fails 10 'expos' apply exp A.npy -o C.npy -n 2 --exposure-max 0.05 --record full; report $? "so it is for an element-wise operation"
+fails 10 'expos' apply exp A.npy -o C.npy -n 2 --exposure-max 0.05 --record full; report $? "a plan beyond --exposure-max of an element-wise operation is found before nodes are started"
 run keygen me.key
-fails 4 'nodes.txt' multiply A.npy B.npy -o C.npy --nodes nodes.txt --key me.key; report $? "a missing node file is exit 4"
+fails 4 'nodes.txt' multiply A.npy B.npy -o C.npy --nodes nodes.txt --key me.key; report $? "a missing node file gives exit code 4"
 mkdir -m 700 rec; echo x >rec/x
-fails 4 'rec' multiply A.npy B.npy -o C.npy -n 2 --record rec; report $? "a record folder that holds something is exit 4"
+fails 4 'rec' multiply A.npy B.npy -o C.npy -n 2 --record rec; report $? "a record folder that is not empty gives exit code 4"
 run multiply A.npy B.npy -o C.npy -n 2 --record new
 [ $code = 0 ] && [ -s new/index.json ] && [ "$(stat -c %a new)" = 700 ]
 report $? "a record is written"
@@ -212,12 +212,12 @@ if [ "$(df --output=fstype . | tail -1)" ] && (ulimit -f 1) 2>/dev/null; then
     cp keep.npy C.npy
     (ulimit -f 1; "$S" multiply A.npy wide.npy -o C.npy -n 2 >out 2>err); code=$?
     [ $code = 4 ] && cmp -s keep.npy C.npy
-    report $? "a file limit (as a full disk) is exit 4, and the earlier file stands"
+    report $? "a file limit (as on a full disk) gives exit code 4, and an existing file is kept"
 fi
 
 rm -f C.npy; "$S" multiply A.npy B.npy -o - -n 2 2>err </dev/null | cat >C.npy
 [ ! -e ./- ] && same A.npy B.npy 'np.allclose(c, want)'
-report $? "-o - writes the matrix to standard output, and no file of that name"
+report $? "-o - writes the matrix to standard output, not to a file of that name"
 run meta build z=dot:4x3x2 --nodes 2 -o z.npz
 all=yes
 for words in "meta build z=dot:4x3x2 --nodes 2 -o -" "meta expand z.npz -o -" "meta compact z.npz -o -" "keygen -" \
@@ -226,11 +226,11 @@ for words in "meta build z=dot:4x3x2 --nodes 2 -o -" "meta expand z.npz -o -" "m
     # shellcheck disable=SC2086
     fails 2 ' -: this is written to a file, not to standard output' $words && [ ! -e ./- ] || { echo "# $words: $code"; all=no; }
 done
-[ $all = yes ]; report $? "- is refused where a file is meant, and none is made of that name"
-run keygen ./-; [ $code = 0 ] && [ -s ./- ]; report $? "./- is a file like any other"; rm -f ./-
+[ $all = yes ]; report $? "- is refused if a file is required, and no file of that name is created"
+run keygen ./-; [ $code = 0 ] && [ -s ./- ]; report $? "./- names a file"; rm -f ./-
 rm -f C.npy; "$S" multiply A.npy B.npy -o - -n 2 2>err </dev/null >C.npy
 [ ! -e ./- ] && same A.npy B.npy 'np.allclose(c, want)'
-report $? "also where that is a file"
+report $? "-o - works if standard output is a file"
 
 py "r = np.random.default_rng(4); np.save('X.npy', r.standard_normal((3000, 3000)))"
 cp keep.npy C.npy
@@ -238,37 +238,37 @@ py "
 import signal, subprocess, time
 p = subprocess.Popen(['$S', 'multiply', 'X.npy', 'X.npy', '-o', 'C.npy', '-n', '3', '--group', '1',
                       '--progress', 'bar'], stdout=open('out', 'w'), stderr=open('err2', 'w'))
-while 'tasks' not in open('err2').read() and p.poll() is None: time.sleep(0.01) # until work comes back
+while 'tasks' not in open('err2').read() and p.poll() is None: time.sleep(0.01) # until answers arrive
 kids = subprocess.run(['ps', '--ppid', str(p.pid), '-o', 'pid='], capture_output=True, text=True).stdout.split()
 p.send_signal(signal.SIGINT)
 assert p.wait(60) == 130, (p.returncode, open('err2').read())
 assert len(kids) == 3, kids
 for k in kids: assert not os.path.exists('/proc/' + k), k
 "
-report $? "Ctrl-C is exit 130, and no node is left"
+report $? "Ctrl-C gives exit code 130, and no node remains"
 cmp -s keep.npy C.npy && [ "$(find . -name '.*sherd-*' | wc -l)" = 0 ]
-report $? "nor a temporary file, and the earlier output stands"
+report $? "after Ctrl-C no temporary file remains, and an existing output is unchanged"
 
-# cut_short ARGS...: somebody truncates an operand while it is read
+# cut_short ARGS...: truncates an operand while it is read
 cut_short() {
     cp X.npy cut.npy; cp keep.npy C.npy
     "$S" multiply cut.npy cut.npy -o C.npy -n 2 --group 1 --timeout 60 "$@" >out 2>err </dev/null &
     pid=$!
-    # it has read the file's head when its nodes are there
+    # the command has read the file's header when its nodes run
     for _ in $(seq 3000); do [ "$(pgrep -c -P $pid)" = 2 ] && break; sleep 0.01; done
     truncate -s 300000 cut.npy
     wait $pid; code=$?
     [ $code = 4 ] && cmp -s keep.npy C.npy && [ "$(find . -name '.*sherd-*' | wc -l)" = 0 ]
 }
 cut_short && silent_out && grep -q '^sherd: multiply: .*/cut.npy: became shorter' err && grep -q '^  try: ' err
-report $? "an operand that is cut short is exit 4 with its name, not a signal"
+report $? "an operand that is truncated meanwhile gives exit code 4 with its name, not a signal"
 cut_short --json && [ ! -s err ] && json "d['schema'] == 'sherd/multiply/1' and not d['ok'] and d['error']['code'] == 4 and d['error']['name'] == 'file' and d['error']['error'] == 'EIO' and 'cut.npy' in d['error']['message'] and d['error']['hint']"
-report $? "with --json as an object"
+report $? "with --json the truncated operand is reported as an object"
 
-fails 124 '' multiply X.npy X.npy -o C.npy -n 2 --group 1 --timeout 1s; report $? "--timeout is exit 124"
-for t in 1ms 20ms 50ms 100ms 200ms 400ms; do # before, while and after nodes start
+fails 124 '' multiply X.npy X.npy -o C.npy -n 2 --group 1 --timeout 1s; report $? "--timeout gives exit code 124"
+for t in 1ms 20ms 50ms 100ms 200ms 400ms; do # before, during and after the start of nodes
     fails 124 'try: ' multiply X.npy X.npy -o C.npy -n 2 --group 1 --timeout $t
-    report $? "--timeout $t too"
+    report $? "--timeout $t gives exit code 124"
 done
 
 run meta build --network 29,23 --samples 37 --nodes 3 -o meta.npz
@@ -276,13 +276,13 @@ run multiply A.npy B.npy -o C.npy --meta meta.npz --mode exact --check
 [ $code = 0 ] && grep -q 'bit for bit' err
 report $? "a product runs from stored metadata"
 run multiply A.npy B.npy -o C.npy --meta meta.npz --mode exact --json
-[ $code = 0 ]; report $? "the same operands may use it again"
-fails 10 'meta.npz\|metadata\|operands' multiply fortran.npy f32.npy -o C.npy --meta meta.npz; report $? "other operands are exit 10"
+[ $code = 0 ]; report $? "the same operands can use the metadata again"
+fails 10 'meta.npz\|metadata\|operands' multiply fortran.npy f32.npy -o C.npy --meta meta.npz; report $? "other operands give exit code 10"
 run multiply A.npy f32.npy -o C.npy --meta meta.npz --reuse-metadata
-[ $code = 0 ]; report $? "unless --reuse-metadata says so"
-fails 3 'is for 3 nodes, not for 2' multiply A.npy B.npy -o C.npy -n 2 --meta meta.npz; report $? "metadata for another number of nodes is exit 3"
+[ $code = 0 ]; report $? "--reuse-metadata allows other operands"
+fails 3 'is for 3 nodes, not for 2' multiply A.npy B.npy -o C.npy -n 2 --meta meta.npz; report $? "metadata for another number of nodes gives exit code 3"
 fails 3 'none of its' multiply one.npy one.npy -o C.npy --meta meta.npz
-report $? "metadata without an operation of this shape is exit 3"
-fails 2 'cannot stand together' multiply A.npy B.npy -o C.npy -n 3 --meta meta.npz --seed seed; report $? "--meta beside --seed is exit 2"
+report $? "metadata without an operation of this shape gives exit code 3"
+fails 2 'cannot be combined' multiply A.npy B.npy -o C.npy -n 3 --meta meta.npz --seed seed; report $? "--meta with --seed gives exit code 2"
 
 echo "1..$n"

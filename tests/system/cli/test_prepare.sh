@@ -1,6 +1,6 @@
 #!/bin/sh
-# Masks of a B that somebody wrote to while they were made are of no B at all: they do not appear, and
-# what was there before stands. Speaks TAP.
+# Masks that were made while B was written to fit no B: they are discarded, and existing masks are kept.
+# Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 export XDG_STATE_HOME="$T/state"
 python3 - <<'PY'
@@ -10,7 +10,7 @@ PY
 run prepare B.npy --rows 5 -o m; cp m earlier
 [ $code = 0 ]; report $? "masks are made"
 
-# While the rows are made, their first line told: B is as large as before, and its first entry another.
+# After the first progress line the first entry of B is changed; its size stays the same.
 rm -f err
 "$S" prepare B.npy --rows 16000 -o m --progress plain >out 2>err </dev/null &
 pid=$!
@@ -19,5 +19,5 @@ printf 'x' | dd of=B.npy bs=1 seek=200 conv=notrunc 2>/dev/null
 wait $pid
 code=$?
 [ $code = 4 ] && grep -q 'B.npy.*changed\|B.npy.*written' err && cmp -s m earlier && [ "$(find . -name '.m.*' | wc -l)" = 0 ]
-report $? "B is written to meanwhile: exit 4, and the earlier masks stand"
+report $? "if B is written to meanwhile, the exit code is 4 and existing masks are kept"
 echo "1..$n"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# What private schemes must not tell, seen from outside: by bytes that nodes were sent, by their number,
-# by files, words and descriptors; and that none of it is given up in silence. Speaks TAP.
+# What private schemes must not reveal, seen from outside: in the bytes that nodes are sent, in their
+# number, in files, messages and descriptors; and protection is never reduced silently. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 export XDG_STATE_HOME="$T/state"
-umask 000 # so that modes are the program's doing
+umask 000 # so that only the program determines modes
 
 cat >rules.py <<'PY'
 import json, os, resource, struct, subprocess, sys, time
@@ -67,7 +67,7 @@ def watch(argv):
                 except OSError:
                     continue
                 flags = int(info.split('flags:')[1].split()[0], 8)
-                handed = not mine and to.startswith('pipe:') # its key comes through it
+                handed = not mine and to.startswith('pipe:') # the pipe with its key
                 handed = handed or to.startswith(('/etc/', '/proc/', '/sys/', '/usr/', '/lib')) # libraries' own
                 if int(fd) > 2 and not flags & 0o2000000 and not handed: leaks.add((mine, to))
                 if not mine and to.startswith(os.getcwd()): secrets.add(to)
@@ -89,8 +89,8 @@ np.save('big.npy', r.standard_normal((700, 700)))
 open('seed', 'wb').write(bytes(range(160, 192)))"
 report $? "operands are made with numpy"
 
-# --- two roots of randomness: the seed is not one of masks -------------------------------------------
-export SHERD_SEED="$T/seed" # which nothing reads
+# --- two sources of randomness: the seed does not determine masks -------------------------------------------
+export SHERD_SEED="$T/seed" # never read
 for i in 1 2; do
     run multiply A.npy B.npy -o "P$i.npy" -n 3 --mode exact --seed seed --record "permute$i"
     [ $code = 0 ] && run multiply A.npy B.npy -o "S$i.npy" -n 3 --scheme share --record "share$i"
@@ -101,23 +101,23 @@ done
 unset SHERD_SEED
 report $code "products run twice with one seed"
 py "assert alike('permute1', 'permute2') > 0.99"
-report $? "a seed makes permute send the same again"
+report $? "under permute a seed makes two runs send the same bytes"
 py "x = alike('share1', 'share2'); assert x < 0.02, x"
-report $? "and shares have nothing in common with those of another run"
+report $? "under share two runs with one seed have no bytes in common"
 py "x, y = (bodies('blind%d' % i)[0] for i in (1, 2)); assert len(x) == len(y)
 n = 60 * 50 * 3
 def runs(b, other): return sum(b[i:i + 30] in other for i in range(0, len(b) - 30, 30)) / (len(b) / 30)
 of_b = 50 * 40 * 4 / len(x); seen = runs(x, y); assert seen <= of_b + 0.1, (seen, of_b, len(x))"
-report $? "and of what blind sends only B comes again"
+report $? "under blind two runs with one seed have only B in common"
 run multiply A.npy B.npy -o C.npy -n 3 --scheme share --seed seed
 [ $code = 2 ] && grep -q 'no effect under --scheme share' err
-report $? "a seed that is asked for by hand is refused under share"
+report $? "--seed is refused under share"
 py "a, b = jobs('share1'), jobs('share2'); assert len(a) == len(b) == 1 and not a & b
 assert all(j > 1 << 32 for j in a | b), (a, b)"
-report $? "job numbers are drawn, and not used again"
+report $? "job numbers are random, and not used again"
 
-# --- sizes say nothing of values ----------------------------------------------------------------------
-sizes() { # folder, then args: what it took goes to FOLDER.size
+# --- sizes do not depend on values ----------------------------------------------------------------------
+sizes() { # folder, arguments: writes the sizes to FOLDER.size
     f=$1; shift
     run multiply "$@" -o Z.npy --json -q && [ $code = 0 ] &&
         py "d = said(); print([d[k] for k in ('work_out', 'work_in', 'tasks', 'fragments', 'panels', 'tiles', 'primes')],
@@ -130,32 +130,32 @@ for scheme in share share1; do
     sizes v A.npy B.npy $how && sizes z A0.npy B0.npy $how && cmp -s v.size z.size &&
         sizes v I.npy J.npy $how --bits 17 && sizes z I0.npy J0.npy $how --bits 17 && cmp -s v.size z.size || ok=1
 done
-report $ok "zeros cost as many bytes, messages and primes as any other value, under share and share1"
+report $ok "under share and share1 zeros take as many bytes, messages and primes as any other value"
 run prepare B.npy --rows 200 -o m && sizes v A.npy B.npy -n 2 --scheme blind --masks m &&
     sizes z A0.npy B.npy -n 2 --scheme blind --masks m && cmp -s v.size z.size
-report $? "under blind, too"
+report $? "under blind zeros take as many bytes, messages and primes as any other value"
 run plan 60x50x40 --masks m --remote 1 --node-gflops 10
-[ $code = 0 ] && grep -q '^  blind  *[0-9]' out; report $? "a plan of shapes alone takes the masks of any B of that shape"
+[ $code = 0 ] && grep -q '^  blind  *[0-9]' out; report $? "a plan from shapes alone accepts masks of any B of that shape"
 run plan A.npy B.npy --masks m --bits 20 --remote 1 --node-gflops 10
-grep -q 'asked for 20 of A$' out; report $? "and says which width was asked for"
+grep -q 'requested 20 of A$' out; report $? "a plan from shapes alone reports the requested width"
 run prepare B.npy --rows 9 -o few --progress plain; [ $code = 0 ] && grep -q '100 %, 9/9 rows' err
-report $? "preparing is seen to its end"
-chmod 644 A.npy; run prepare --show A.npy; [ $code = 3 ] && grep -q 'is no file of masks' err
-report $? "of a file that holds no masks nobody is told to mind its mode"
+report $? "prepare shows its progress up to the end"
+chmod 644 A.npy; run prepare --show A.npy; [ $code = 3 ] && grep -q 'is not a file of masks' err
+report $? "the error for a file without masks does not mention its mode"
 sizes v A.npy B.npy -n 3 --group 1 && sizes z A0.npy B.npy -n 3 --group 1 && ! cmp -s v.size z.size
-report $? "under permute --group 1 they do not, so that the comparison can tell"
+report $? "under permute --group 1 zeros take fewer bytes, so the comparison can detect it"
 
-# --- what a process leaves open and lying about ---------------------------------------------------------
+# --- descriptors and files of a process ---------------------------------------------------------
 run keygen me.key && run meta build z=dot:60x50x40 --nodes 3 -o meta.npz &&
     run multiply told.npy B.npy -o told-C.npy -n 3 --scheme share --record rec --certificate cert --key me.key
-report $code "a product leaves its files"
+report $code "a product writes its files"
 py "for f in ['me.key', 'cert', 'rec', 'm', 'masks1', 'meta.npz'] + ['rec/' + x for x in os.listdir('rec')]:
     assert open_to(f) == 0, f
 for d, _, files in os.walk('state'):
     assert open_to(d) == 0 or d == 'state', d
     assert all(open_to(d + '/' + x) == 0 for x in files), d"
-report $? "records, certificates, metadata, keys and masks are for their owner alone, whatever the umask"
-py "for t in range(9): # until it was watched closely: where others are busy here, it is over between two looks
+report $? "records, certificates, metadata, keys and masks are accessible to their owner only, for any umask"
+py "for t in range(9): # repeated, since on a busy machine a run can end between two observations
     code, leaks, cores, secrets, looks = watch(['$S', 'multiply', 'big.npy', 'big.npy', '-q', '-o', 'W.npy', '-n', '3',
         '--scheme', 'share', '--record', 'watched%d' % t, '--certificate', 'watched%d.json' % t, '--key', 'me.key'])
     assert code == 0, code
@@ -164,9 +164,9 @@ py "for t in range(9): # until it was watched closely: where others are busy her
     assert all(c == ['0', '0'] for c in cores.values()), cores
     if looks > 20 and len(cores) == 4: break
 else: raise AssertionError((looks, cores))"
-report $? "every descriptor closes on exec, nodes are handed no file, and nobody dumps core"
+report $? "all descriptors close on exec, nodes inherit no file, and no process dumps core"
 
-# --- words ----------------------------------------------------------------------------------------------
+# --- messages ----------------------------------------------------------------------------------------------
 : >words
 for more in '--verbose' '--json' '--dry-run' '--bits 12'; do
     # shellcheck disable=SC2086
@@ -177,15 +177,15 @@ run multiply told.npy B.npy -o told-C.npy -n 2 --scheme share --verbose; cat out
 py "w = open('words', 'rb').read().lower(); seed = bytes(range(160, 192)); assert len(w) > 1000
 for form in (b'271828', seed, seed.hex().encode(), seed[:6].hex().encode(), seed[:4][::-1].hex().encode()):
     assert form not in w, form"
-report $? "no word of a command holds an entry of an operand or a piece of the seed"
+report $? "no message of a command contains an entry of an operand or a part of the seed"
 
-# --- nothing is given up in silence ----------------------------------------------------------------------
+# --- protection is not reduced silently ----------------------------------------------------------------------
 rm -f C.npy
 run multiply A.npy B.npy -o C.npy -n 2 --scheme share --record few
 [ $code = 7 ] && [ ! -e C.npy ] && py "assert not os.path.isdir('few') or not b''.join(bodies('few'))"
-report $? "with too few nodes share sends nothing, and ends so"
+report $? "with too few nodes share fails and sends nothing"
 run multiply A.npy B.npy -o C.npy -n 3 --scheme share --mode float; [ $code = 2 ] && [ ! -e C.npy ]
-report $? "floats are not hidden instead of integers"
+report $? "share refuses --mode float"
 run multiply A.npy B.npy -o C.npy -n 5 --scheme share --colluding 1 --certificate stated --json
 [ $code = 0 ] && py "d = said()
 assert (d['scheme'], d['colluding'], d['primes'], d['bits'], d['domains']) == ('share', 1, 2, 17, 'simulated on one host'), d

@@ -1,8 +1,7 @@
 /*
- * A training that is killed at any instant, or whose every write, sync and rename fails once, and
- * is then resumed, ends with the bits of one that was not disturbed; and the checkpoints that it
- * had stay a chain. This program runs the command in a child of its own kind, with the calls that
- * write wrapped.
+ * A training that is killed at any time, or in which any write, sync or rename fails once, and that
+ * is then resumed, ends with the bits of an undisturbed one, and its checkpoints are a valid chain.
+ * This program runs the command in a child process, with the calls that write wrapped.
  *
  * link: -Wl,--wrap=fsync,--wrap=linkat,--wrap=renameat,--wrap=write,--wrap=pwrite
  */
@@ -30,7 +29,7 @@
 
 #define KILLS 80
 
-/* ---- in the child: the call number FAIL_AT of those that write files fails ------------------- */
+/* ---- in the child: call number FAIL_AT of those that write files fails -------------------- */
 
 static long fail_at, calls;
 
@@ -38,7 +37,7 @@ static bool fails(int fd, int code)
 {
     struct stat st;
     if (fd >= 0 && (fstat(fd, &st) != 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))))
-        return false; /* what is said, and wakes of threads */
+        return false; /* messages, and wake-ups of threads */
     if (++calls != fail_at) return false;
     errno = code;
     return true;
@@ -80,7 +79,7 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t len, off_t at)
     return fails(fd, ENOSPC) ? -1 : __real_pwrite(fd, bytes, len, at);
 }
 
-/* Runs the command; leaves in the file "calls" how many there were. */
+/* Runs the command; writes the number of calls to the file "calls". */
 static int child(int argc, char **argv)
 {
     const char *at = getenv("FAIL_AT");
@@ -164,7 +163,7 @@ static void write_recipe(unsigned steps)
     put("my.conf", text, (size_t)n);
 }
 
-/* The run that nothing happens to. */
+/* The undisturbed run. */
 static void make_reference(unsigned steps, const char *every)
 {
     write_recipe(steps);
@@ -185,7 +184,7 @@ static void assert_same_model(void)
     free(model);
 }
 
-/* The chain as it is found; number of the newest, -1: no chain yet. */
+/* Verifies the chain; returns the number of the newest checkpoint, -1 if there is no chain yet. */
 static long newest(void)
 {
     sherd__chain_report r;
@@ -217,7 +216,7 @@ static int teardown(void **state)
     return chdir("/") == 0 && system(command) == 0 ? 0 : -1;
 }
 
-static void a_run_that_is_killed_at_any_instant_is_resumed_to_the_same_bits(void **state)
+static void a_run_that_is_killed_at_any_time_resumes_with_the_same_bits(void **state)
 {
     unsigned kills = 0, ends = 0, turn = 1;
     (void)state;
@@ -243,7 +242,7 @@ static void a_run_that_is_killed_at_any_instant_is_resumed_to_the_same_bits(void
     }
 }
 
-/* Wrapped calls of the run before. */
+/* Returns the number of wrapped calls of the previous run. */
 static long calls_made(void)
 {
     size_t len = 0;
@@ -255,7 +254,7 @@ static long calls_made(void)
     return n;
 }
 
-static void every_write_sync_and_rename_may_fail_once(void **state)
+static void a_run_resumes_after_any_write_sync_or_rename_fails(void **state)
 {
     (void)state;
     make_reference(4, "2");
@@ -264,7 +263,7 @@ static void every_write_sync_and_rename_may_fail_once(void **state)
     for (long at = 1; at <= all; at++) {
         clear();
         int status = finish(start("2", false, at));
-        /* 4 says that a file could not be written; 0 that there was another way */
+        /* 4: a file could not be written; 0: an alternative succeeded */
         assert_true(status == 4 || status == 0);
         (void)newest();
         if (status == 0) assert_same_model();
@@ -273,18 +272,18 @@ static void every_write_sync_and_rename_may_fail_once(void **state)
     }
 }
 
-static void a_run_goes_on_with_its_own_folder_only(void **state)
+static void a_run_continues_only_its_own_folder(void **state)
 {
     (void)state;
     make_reference(12, "4");
     assert_int_equal(finish(start("4", false, 0)), 2); /* holds checkpoints */
-    assert_int_equal(finish(start("4", true, 0)), 0);  /* nothing left to do */
+    assert_int_equal(finish(start("4", true, 0)), 0);  /* all steps are done */
     assert_same_model();
     write_recipe(24); /* longer: allowed */
     assert_int_equal(finish(start("4", true, 0)), 0);
     assert_int_equal(newest(), 24);
     write_recipe(12);
-    assert_int_equal(finish(start("4", true, 0)), 3); /* shorter than what was made */
+    assert_int_equal(finish(start("4", true, 0)), 3); /* fewer steps than were made */
     put("seed", "another seed, but of 32 bytes too", 32);
     write_recipe(24);
     assert_int_equal(finish(start("4", true, 0)), 3);
@@ -293,9 +292,9 @@ static void a_run_goes_on_with_its_own_folder_only(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_that_is_killed_at_any_instant_is_resumed_to_the_same_bits),
-        cmocka_unit_test(every_write_sync_and_rename_may_fail_once),
-        cmocka_unit_test(a_run_goes_on_with_its_own_folder_only),
+        cmocka_unit_test(a_run_that_is_killed_at_any_time_resumes_with_the_same_bits),
+        cmocka_unit_test(a_run_resumes_after_any_write_sync_or_rename_fails),
+        cmocka_unit_test(a_run_continues_only_its_own_folder),
     };
     if (argc > 1 && strcmp(argv[1], "sherd") == 0) return child(argc, argv);
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,8 +1,7 @@
 #!/bin/sh
-# A training over nodes whose coordinator is killed (-9) at any instant and resumed ends with the bits
-# of one that nobody disturbed, by products under share and by gradients; and of all shares that its
-# processes sent no piece occurs twice, though seed, data and weights are the same: masks are as fresh
-# as the process. Speaks TAP.
+# A training over nodes whose coordinator is killed (-9) at any time and resumed ends with the bits of an
+# undisturbed one, by products under share and by gradients. No part of a share is sent twice by its
+# processes, though seed, data and weights are the same: each process has fresh masks. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 cat >driver.py <<'PY'
 import filecmp, os, random, shutil, struct, subprocess, sys, time
@@ -30,7 +29,7 @@ def killed(times, record, *how):
         p = subprocess.Popen(command('--checkpoint', 'run', '--checkpoint-every', '2', '--resume',
                                      '-o', 'model.npz', *how, *more))
         if kills == times: break
-        enough = kept('run') + rng.randint(1, 4) if kills else 1 # the first time at its beginning
+        enough = kept('run') + rng.randint(1, 4) if kills else 1 # the first time at the beginning
         while kept('run') < enough and p.poll() is None: time.sleep(0.001)
         time.sleep(rng.random() * 0.03)
         if p.poll() is not None: break
@@ -88,13 +87,13 @@ conf() {
 
 conf 'method = adam' 'epochs = 30'
 py "whole('--scheme', 'share'); killed(9, True, '--scheme', 'share')"
-report $? "killed 9 times by products under share, the weights of an undisturbed run"
+report $? "a training by products under share that is killed 9 times has the weights of an undisturbed one"
 py "again, total = repeated(10); assert not any(again) and total > 300000"
-report $? "no share of a resumed run repeats 32 bytes of one that was sent before"
+report $? "no share of a resumed run repeats 32 bytes of an earlier share"
 py "whole('--scheme', 'permute', '--bits', '17'); killed(2, True, '--scheme', 'permute', '--bits', '17')
 again, total = repeated(3); assert max(again) > 1000"
-report $? "what hides nothing is found again by the same search"
+report $? "under plain the same search finds repeated bytes"
 conf 'method = momentum 0.9' 'epochs = 200'
 py "whole('--by', 'gradients'); killed(8, False, '--by', 'gradients')"
-report $? "killed 8 times by gradients, the weights of an undisturbed run"
+report $? "a training by gradients that is killed 8 times has the weights of an undisturbed one"
 echo "1..$n"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# An operand that is rewritten in place while it is hidden: a node has its file rewritten, refuses a
-# task once (or loses its blocks), and is to be sent the same rows again. Whatever it holds then, no
-# two blocks may differ by what the file holds now less what it held before. Speaks TAP.
+# An operand that is rewritten in place while it is hidden: a node has the file rewritten and refuses a
+# task once (or loses its blocks), so that it must be sent the same rows again. No two of its blocks may
+# then differ by the difference of the new and the old contents of the file. Writes TAP.
 MINE=$(realpath "${BUILD:-build/plain}/tests/system/node/prog_misbehave")
 . "$(dirname "$0")/../../support/tap.sh"
 export XDG_STATE_HOME="$T/state"
 S=$MINE
-export SHERD_TEST_RETURN_MS=60000 # a node that rewinds is waited for, however busy this machine is
+export SHERD_TEST_RETURN_MS=60000 # wait for a node that rewinds, even on a busy machine
 
 cat >held.py <<'PY'
 import os, struct, sys
@@ -57,8 +57,8 @@ for name, shape in ('A', (600, 500)), ('B', (500, 150)), ('long', (3000, 40)), (
     np.save(name + '.old', x); np.save(name + '.new', x + 5) # within the range that was found
 PY
 
-# rewritten NAME MODE ARGS...: both are as they were; node-1 has NAME.npy rewritten; what the record
-# says. Rows that are kept as they were hidden may be sent so; the change is found at the end then.
+# rewritten NAME MODE ARGS...: restores both files, has node-1 rewrite NAME.npy, and inspects the record.
+# Rows that are kept in hidden form may be sent again; the change is then found at the end.
 rewritten() {
     name=$1 mode=$2
     shift 2
@@ -71,7 +71,7 @@ rewritten() {
     [ $code = 4 ] && [ ! -e C.npy ] && grep -q "$name.npy:* changed while it was" err &&
         grep -q 'try: run again once its writer has finished' err
 }
-# The same, until rows had to be hidden again, which depends on how fast the other nodes are.
+# The same, repeated until rows had to be hidden again, which depends on the speed of the other nodes.
 hidden_again() {
     for _ in 1 2 3 4 5; do
         rewritten "$@" || return 1
@@ -81,13 +81,13 @@ hidden_again() {
 
 run prepare B.old.npy -o masks --rows 600 --bits 17
 [ $code = 0 ] && hidden_again A rewrite A.npy B.npy -n 2 --scheme blind --masks masks
-report $? "blind: a node that refused once does not get A's new rows under the masks of the old ones"
+report $? "blind: a node that refused once does not receive A's new rows under the masks of the old ones"
 hidden_again A rewrite A.npy B.npy -n 3 --scheme share
-report $? "share: nor a share of them"
+report $? "share: a node that refused once does not receive shares of A's new rows under the masks of the old ones"
 hidden_again A rewrite A.npy B.npy -n 3 --scheme share1
-report $? "share1: nor there"
+report $? "share1: a node that refused once does not receive shares of A's new rows under the masks of the old ones"
 hidden_again long rewind long.npy wide.npy -n 3 --scheme share
-report $? "share: nor a node that comes back without its blocks"
+report $? "share: neither does a node that returns without its blocks"
 hidden_again wide rewind long.npy wide.npy -n 3 --scheme share
 report $? "share: B's new rows are not sent under the masks of the old ones"
 echo "1..$n"

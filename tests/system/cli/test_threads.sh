@@ -1,5 +1,5 @@
 #!/bin/sh
-# No thread can be started: OpenBLAS would end the process by SIGINT before main. Speaks TAP.
+# No thread can be started: OpenBLAS would end the process with SIGINT before main. Writes TAP.
 b=$(realpath "${B:-build/plain}")
 . "$(dirname "$0")/../../support/tap.sh"
 case ${SAN:-} in ?*) echo "1..0 # SKIP sanitizers start threads of their own"; exit 77 ;; esac
@@ -12,16 +12,16 @@ np.save("B.npy", np.ones((20, 10)))
 END
 limited() { (unset OPENBLAS_NUM_THREADS; LD_PRELOAD=$b/tests/system/cli/preload_threads.so "$S" "$@" >out 2>err </dev/null); code=$?; }
 
-limited version; [ $code = 0 ] && grep -q 'warning: no thread can be started beside this one' err && grep -q 'try: raise the limit' err
-report $? "the command falls back to one thread and says so"
-limited multiply A.npy B.npy -o C.npy -n 2 --check; [ $code = 0 ] && [ -s C.npy ] && [ "$(grep -c 'no thread can be started' err)" = 1 ]
-report $? "and computes"
-limited train spiral --epochs 2; [ $code = 0 ]; report $? "and trains"
-run version; [ $code = 0 ] && [ ! -s err ]; report $? "with threads nothing is said"
+limited version; [ $code = 0 ] && grep -q 'warning: cannot start another thread' err && grep -q 'try: raise the limit' err
+report $? "the command falls back to one thread and prints a warning"
+limited multiply A.npy B.npy -o C.npy -n 2 --check; [ $code = 0 ] && [ -s C.npy ] && [ "$(grep -c 'cannot start another thread' err)" = 1 ]
+report $? "a product is computed with one thread"
+limited train spiral --epochs 2; [ $code = 0 ]; report $? "a training runs with one thread"
+run version; [ $code = 0 ] && [ ! -s err ]; report $? "if threads can be started, there is no warning"
 (OPENBLAS_NUM_THREADS=1; export OPENBLAS_NUM_THREADS; LD_PRELOAD=$b/tests/system/cli/preload_threads.so "$S" version >out 2>err); code=$?
-[ $code = 0 ] && [ ! -s err ]; report $? "nor where one was asked for"
+[ $code = 0 ] && [ ! -s err ]; report $? "if one thread was requested, there is no warning"
 
-# No thread at all, not even one for the end of the time. Half a minute for what takes two seconds.
+# No thread at all, not even the one that enforces --timeout. Half a minute is allowed for two seconds.
 mkfifo silent full
 sleep 600 >silent &
 holder=$!
@@ -30,9 +30,9 @@ reader=$!
 trap 'kill $holder $reader 2>/dev/null; wait; rm -rf "$T"' EXIT
 export THREADS_NONE=1
 alone() { (unset OPENBLAS_NUM_THREADS; LD_PRELOAD=$b/tests/system/cli/preload_threads.so exec timeout -s KILL 30 "$S" "$@") >out 2>err </dev/null; code=$?; }
-alone plan silent B.npy -n 2 --timeout 1; [ $code = 124 ] && grep -q 'the time of --timeout is over; silent: .*its writer' err
-report $? "--timeout ends what waits for a silent pipe where no thread can be started"
-catches_int() { # a process: the command's, which has started by then
+alone plan silent B.npy -n 2 --timeout 1; [ $code = 124 ] && grep -q 'timeout expired; silent: .*its writer' err
+report $? "without threads --timeout ends a command that waits for a silent pipe"
+catches_int() { # process: checks that the command has installed its signal handler
     caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status")
     [ $((0x${caught:-0} & 2)) != 0 ]
 }
@@ -45,5 +45,5 @@ kill -INT $pid
 await none_lives $pid || kill -KILL $pid
 wait $pid; code=$?
 [ $code = 130 ]
-report $? "and the first Ctrl-C what writes to a pipe that nobody reads"
+report $? "without threads the first Ctrl-C ends a command that writes to a full pipe"
 echo "1..$n"

@@ -1,7 +1,6 @@
 #!/bin/sh
-# `train` and `predict` as they are typed: recipes by name and file, what is refused and with which
-# sentence and exit code, logs, models, the same bits over nodes, interrupted and killed runs.
-# Speaks TAP.
+# `train` and `predict` on the command line: recipes by name and file, errors with message and exit code,
+# logs, models, the same bits over nodes, interrupted and killed runs. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 pids=
 end() { for p in $pids; do kill "$p" 2>/dev/null; done; rm -rf "$T"; }
@@ -10,9 +9,10 @@ trap end EXIT
 py() { /usr/bin/python3 -c "import gzip, json, struct, sys, numpy as np
 log = lambda f: [json.loads(l) for l in open(f)]
 $1" >>err 2>&1; }
-json() { py "d = json.load(open('out'))
-assert $1, d"; }
-# fails CODE WORDS ARGS...: exit code, words on stderr, model.npz as it was
+json() { /usr/bin/python3 -c "import json
+d = json.load(open('out'))
+assert $1, d" >>err 2>&1; }
+# fails CODE WORDS ARGS...: checks the exit code, words on stderr, and that model.npz is unchanged
 fails() {
     want=$1 words=$2; shift 2
     cp keep.npz model.npz
@@ -20,7 +20,7 @@ fails() {
     [ $code = "$want" ] && grep -q -- "$words" err && cmp -s keep.npz model.npz &&
         [ "$(find . -name '.*sherd-*' | wc -l)" = 0 ]
 }
-# conf NAME LINES...: a recipe that works, with these lines in place of its own
+# conf NAME LINES...: writes a valid recipe, with these lines in place of its own
 conf() {
     file=$1; shift
     printf '%s\n' 'input = 2' 'layer = dense 8' 'layer = relu' 'layer = dense 3' 'loss = cross-entropy' \
@@ -56,20 +56,20 @@ conf small.conf
 
 run train spiral --epochs 3000 --seed seed --log a.jsonl -o a.npz --json
 json "d['schema'] == 'sherd/train/1' and d['ok'] and d['epochs'][-1]['accuracy'] > 0.93 and len(d['epochs']) == 6"
-report $? "spiral is learned, and its epochs are in the JSON"
+report $? "spiral is learned, and JSON lists its epochs"
 cp "$R/examples/train/spiral.conf" . && run train spiral.conf --epochs 20 --seed seed -o b.npz -q &&
     run train spiral --epochs 20 --seed seed -o c.npz -q && cmp -s b.npz c.npz
-report $? "a name and its file are the same recipe, and the same seed the same bits"
+report $? "a name and its file are the same recipe, and the same seed gives the same bits"
 run train parabola -q --seed seed --json
 json "d['epochs'][-1]['cost'] < 0.1 < d['epochs'][0]['cost'] and len(d['epochs']) == 40 and 'accuracy' not in d['epochs'][0]"
-report $? "parabola falls to some hundredths, and accuracy is said of labels only"
+report $? "the cost of parabola falls to some hundredths, and accuracy is reported for labels only"
 for name in mnist mnist-proper lenet; do
     run train $name --examples 200 --batch 50 --epochs 1 -o $name.npz
     [ $code = 0 ] && grep -q 'no --data DIR: training on digits that come with sherd' err && grep -q '200 for validation' err
-    report $? "$name without --data trains on digits and says so"
+    report $? "$name without --data trains on generated digits and reports that"
 done
 run train deep --examples 20 --batch 10 --epochs 1 -q; [ $code = 0 ] && grep -q '2 steps in' out
-report $? "deep runs"
+report $? "the recipe deep runs"
 
 py "
 z = np.load('lenet.npz')
@@ -81,8 +81,8 @@ r = np.random.default_rng(2)
 np.savez('first.npz', w1=np.asfortranarray(r.standard_normal((2, 8))), b1=r.standard_normal((1, 8)), w2=r.standard_normal((8, 3)).astype(np.float32), b2=r.standard_normal(3))"
 run train small.conf --initial first.npz --rate 1e-300 -q -o same.npz
 py "a = np.load('first.npz'); b = np.load('same.npz'); assert all((a[k].reshape(b[k].shape) == b[k]).all() for k in a)"
-report $? "initial weights go in and come out, layer by layer"
-run train again.conf -q; report $code "a model's recipe is a recipe"
+report $? "without a step the model has the initial weights, layer by layer"
+run train again.conf -q; report $code "the recipe in a model is accepted as a recipe"
 
 # ---- precision
 
@@ -91,11 +91,11 @@ for p in f64 f32; do run train small.conf --seed seed --precision $p -q -o near-
 py "
 a = np.load('near-f64.npz'); b = np.load('near-f32.npz')
 assert b['w1'].dtype == np.float32 and b'precision = f32' in b['recipe'].tobytes() and 0 < np.abs(a['w1'] - b['w1']).max() < 1e-5"
-report $? "a few steps end near those in f64, and members are float32"
+report $? "a few steps in f32 end near those in f64, and members are float32"
 run predict f32.npz data.npz -o f32.npy -q && py "
 z = np.load('f32.npz'); x = np.load('data.npz')['x']
 assert np.abs(np.load('f32.npy') - (np.maximum(x @ z['w1'] + z['b1'], 0) @ z['w2'] + z['b2'])).max() < 1e-4"
-report $? "and predicts as numpy does from it"
+report $? "predictions in f32 equal numpy's"
 for how in '-n 2' '--bits 17'; do
     # shellcheck disable=SC2086
     fails 2 'f32 is computed on this machine and in floats only' train spiral --precision f32 -o model.npz $how
@@ -106,86 +106,86 @@ for p in f64 f32; do
     run train adam.conf --seed seed --precision $p --epochs 6 -q -o whole.npz
     run train adam.conf --seed seed --precision $p --epochs 3 -q --checkpoint part-$p
     run train adam.conf --precision $p --epochs 6 -q --checkpoint part-$p --resume -o part.npz
-    [ $code = 0 ] && cmp -s whole.npz part.npz; report $? "$p: resumed from a checkpoint, the same model"
+    [ $code = 0 ] && cmp -s whole.npz part.npz; report $? "$p: a training resumed from a checkpoint gives the same model"
     run train adam.conf --precision $p --epochs 6 -q --checkpoint part-$p --resume -o again.npz
-    [ $code = 0 ] && cmp -s whole.npz again.npz && grep -q 'nothing is left to do' out
-    report $? "$p: resumed at its end, it says so and writes the same model"
+    [ $code = 0 ] && cmp -s whole.npz again.npz && grep -q 'nothing to do' out
+    report $? "$p: a training resumed at its end reports that and writes the same model"
 done
 
 # ---- data
 
 for f in data.npz data.npy split.npz; do
     run train small.conf --data $f --epochs 60 -q --json
-    json "d['epochs'][-1]['accuracy'] > 0.85"; report $? "$f is trained on"
+    json "d['epochs'][-1]['accuracy'] > 0.85"; report $? "train reads $f"
 done
-json "d['epochs'][-1]['validation_accuracy'] > 0.7"; report $? "x_test validates"
+json "d['epochs'][-1]['validation_accuracy'] > 0.7"; report $? "x_test is the validation set"
 conf held.conf 'holdout = 0.25' 'data = file' 'examples = all'; sed -i '/classes/d' held.conf; run train held.conf --data data.npy -q --json
 json "'90 examples' in d['data'] and '30 for validation' in d['data'] and 'validation_accuracy' in d['epochs'][-1]"
-report $? "held-out examples validate and are not trained on"
+report $? "held-out examples are the validation set and are not trained on"
 conf values.conf 'input = 1' 'loss = squared' 'layer = dense 1' 'targets = values' 'data = file'; sed -i '/classes/d' values.conf
 run train values.conf --data values.npz -q --json; json "d['ok'] and 'accuracy' not in d['epochs'][-1]"
-report $? "targets that are values are met, not hit"
+report $? "targets = values trains on values"
 conf images.conf 'input = 4 x 4 x 1' 'divide_inputs = 256' 'data = idx' 'examples = all'; sed -i '/classes/d' images.conf
 run train images.conf --data good -q --json; json "'50 examples of 16 numbers and 20 for validation' in d['data']"
-report $? "a folder of IDX files is trained on"
+report $? "train reads a folder of IDX files"
 
-# ---- what is refused, and nothing is written
+# ---- errors, which leave all files unchanged
 
 refuses() { want_=$1 words_=$2 name_=$3; shift 3; fails "$want_" "$words_" train "$@" -o model.npz; report $? "$name_"; }
-refuses 4 'did you mean spiral' "a recipe that there is not names the nearest" sprial
+refuses 4 'did you mean spiral' "an unknown recipe is reported with the nearest" sprial
 for line in 'rat = 1:unknown key' 'layer = dens 4:did you mean dense' 'rate = 0:expected a number above 0' \
     'epochs = 0:epochs: expected' 'steps = 4:both epochs and steps' 'classes = 0:classes: expected'; do
     conf bad.conf "${line%%:*}"
     refuses 3 "${line#*:}" "${line%%:*} is exit 3" bad.conf
 done
-conf bad.conf 'rate = 0'; refuses 3 'TRAINING.md lists the values' "a wrong value says where the right ones stand" bad.conf
+conf bad.conf 'rate = 0'; refuses 3 'TRAINING.md lists the values' "the hint for a wrong value names the document that lists the values" bad.conf
 conf bad.conf; sed -i '/^rate/d' bad.conf; refuses 3 'bad.conf: the key rate is missing' "a missing key is named" bad.conf
-conf bad.conf 'input = 4 x 4 x 1' 'layer = conv2d 3 window 9'; refuses 3 'bad.conf: a conv2d window of 9' "layers that do not fit are exit 3" bad.conf
+conf bad.conf 'input = 4 x 4 x 1' 'layer = conv2d 3 window 9'; refuses 3 'bad.conf: a conv2d window of 9' "layers that do not fit give exit code 3" bad.conf
 for line in 'targets = values' 'data = parabola'; do
     conf bad.conf "$line"; [ "$line" = 'targets = values' ] || sed -i '/^classes/d' bad.conf
-    refuses 3 "cross-entropy is for labels, and $line has values" "values are no labels: $line" bad.conf
+    refuses 3 "cross-entropy is for labels, and $line has values" "values are not accepted as labels: $line" bad.conf
 done
 refuses 2 'a batch of 30 is larger than the data: there are 20' "a batch larger than the data is refused" small.conf --examples 20
 refuses 3 'label.npz: row 17 has the label 3: expected one below 3' "a label out of range names its row" small.conf --data label.npz
-refuses 3 'half_label.npz: y: row 0: expected a label, found 0.5' "half a label is none" small.conf --data half_label.npz
+refuses 3 'half_label.npz: y: row 0: expected a label, found 0.5' "a fraction is not accepted as a label" small.conf --data half_label.npz
 refuses 3 'half.npz: has x but not y' "an archive without targets is refused" small.conf --data half.npz
 refuses 3 'short.npz: x has 120 rows and y has 119' "rows that do not agree are refused" small.conf --data short.npz
 refuses 11 'nan.npz: row 5, column 1 is' "NaN in the data names its place" small.conf --data nan.npz
 refuses 3 'wide.npz: examples have 3 numbers: the network takes 2' "examples of another length are refused" small.conf --data wide.npz
 mv good/t10k-labels-idx1-ubyte labels
-refuses 4 'holds no t10k-labels-idx1-ubyte' "half of the test set is refused, not left out" images.conf --data good
+refuses 4 'has no t10k-labels-idx1-ubyte' "an incomplete test set is refused, not ignored" images.conf --data good
 mkdir good/t10k-labels-idx1-ubyte
-refuses 4 'Is a directory' "so is a folder in a file's place" images.conf --data good
+refuses 4 'Is a directory' "a folder in place of a file is refused" images.conf --data good
 rmdir good/t10k-labels-idx1-ubyte; : >good/t10k-labels-idx1-ubyte
-refuses 3 't10k-labels-idx1-ubyte: is empty' "so is an empty file" images.conf --data good
+refuses 3 't10k-labels-idx1-ubyte: is empty' "an empty file is refused" images.conf --data good
 mv labels good/t10k-labels-idx1-ubyte
 refuses 3 'train-images-idx3-ubyte: ' "a truncated IDX file is refused" images.conf --data cut
 refuses 3 'far: row 31 has the label 9' "a label of an IDX file out of range names its row" images.conf --data far
-refuses 4 'no such file' "data that there are not are exit 4" small.conf --data nowhere
-refuses 3 'seed: unknown kind of data file' "data of no known form are refused" small.conf --data seed
+refuses 4 'no such file' "missing data give exit code 4" small.conf --data nowhere
+refuses 3 'seed: unknown kind of data file' "data of an unknown format are refused" small.conf --data seed
 refuses 3 'init.npz\|w1' "initial weights of another shape are refused" small.conf --initial a.npz
-refuses 3 'the member w1 is missing' "initial weights that are none are refused" small.conf --initial data.npz
+refuses 3 'the member w1 is missing' "initial weights without the members of layers are refused" small.conf --initial data.npz
 refuses 2 'log would replace' "the log does not replace the data" small.conf --data data.npy --log data.npy
-refuses 2 'trace would replace' "nor does the trace" small.conf --data data.npy --trace data.npy --by gradients --in-process
+refuses 2 'trace would replace' "the trace does not replace the data" small.conf --data data.npy --trace data.npy --by gradients --in-process
 fails 2 'would replace small.conf' train small.conf --data data.npy -o small.conf; report $? "the model does not replace the recipe"
 fails 4 'nowhere/model.npz: cannot write' train small.conf --data data.npy -o nowhere/model.npz && [ ! -s out ]
-report $? "a model without a folder is told before the first epoch"
+report $? "a missing folder of the model is reported before the first epoch"
 run train spiral --epochs 1 -o spiral; [ $code = 0 ] && run train spiral --epochs 1 -o spiral; [ $code = 0 ]
-report $? "a recipe that comes with sherd is no file that could be replaced"
+report $? "the name of a built-in recipe is not taken for a file that would be replaced"
 for scheme in share1 blind; do
     refuses 2 "scheme $scheme is refused for a network" "$scheme is refused with the reason" small.conf -n 3 --scheme $scheme
 done
 refuses 2 'scheme has no effect without nodes' "a scheme without nodes is refused" small.conf --scheme share
 refuses 2 'check compares bit for bit' "--check of floats is refused" small.conf -n 3 --check
 refuses 2 'check has no effect without nodes' "--check without nodes is refused" small.conf --check
-refuses 2 'would show the activations' "element-wise steps are not sent out under share" small.conf -n 3 --scheme share --elementwise nodes
+refuses 2 'would show the activations' "--elementwise nodes is refused under share" small.conf -n 3 --scheme share --elementwise nodes
 refuses 2 'group has no effect under --scheme share' "--group has no effect under share" small.conf -n 3 --scheme share --group 4
 refuses 2 'mode float cannot be hidden' "floats cannot be hidden" small.conf -n 3 --scheme share --mode float
 conf wild.conf 'loss = squared' 'rate = 1e6' 'layer = dense 3' 'epochs = 100'
-refuses 11 'step [0-9]*, epoch [0-9]*: .*diverged' "a rate that diverges is exit 11 and says where" wild.conf --log wild.jsonl
+refuses 11 'step [0-9]*, epoch [0-9]*: .*diverged' "a rate that diverges gives exit code 11 with step and epoch" wild.conf --log wild.jsonl
 py "l = log('wild.jsonl'); assert l[-1]['event'] == 'end' and not l[-1]['ok'] and l[-1]['code'] == 11 and 'diverged' in l[-1]['message'], l[-1]" && is_log wild.jsonl
-report $? "and so does the log"
-refuses 124 'time of --timeout is over' "--timeout ends training" spiral --epochs 100000000 --timeout 500ms -q
+report $? "the log of a diverging run ends with its exit code"
+refuses 124 'timeout expired' "--timeout ends training" spiral --epochs 100000000 --timeout 500ms -q
 
 # ---- over nodes: the same bits
 
@@ -193,17 +193,17 @@ for words in 'plain --mode exact' 'permute --bits 20' 'share' 'plain --mode exac
     # shellcheck disable=SC2086
     run train small.conf --seed seed -n 3 --scheme $words --check --json -o over.npz
     json "d['check'] == {'equal': True, 'epochs': 4} and d['nodes'] == 3 and d['bytes_out'] > 1000 and d['epochs'][-1]['float64_accuracy'] > 0.3"
-    report $? "$words: every parameter equals the training here, epoch by epoch"
+    report $? "$words: every parameter equals that of local training, epoch by epoch"
 done
 run train mnist --examples 2000 --epochs 3 --seed seed -n 3 --scheme plain --bits 17 --check -q --json
 json "abs(d['epochs'][-1]['accuracy'] - d['epochs'][-1]['float64_accuracy']) < .005 and d['epochs'][-1]['accuracy'] > .1"
-report $? "gradients of a large batch survive 17 bits"
+report $? "gradients of a large batch are not lost in 17 bits"
 run train small.conf --seed seed --mode exact -q -o here.npz; cmp -s here.npz over.npz
-report $? "trained here in fixed point, the model is the same file"
+report $? "local training in fixed point writes the same file"
 run train small.conf --seed seed -n 5 --scheme share --spare 1 -q -o five.npz; cmp -s here.npz five.npz
-report $? "and over five nodes"
-run train small.conf --seed seed -n 3 --scheme plain -q --json; json "d['ok'] and d['bits'] == 0"; report $? "floats over nodes train too"
-run train spiral --examples 3 --epochs 2 -n 5 --scheme share --check -q; report $code "more nodes than examples"
+report $? "training over five nodes writes the same file"
+run train small.conf --seed seed -n 3 --scheme plain -q --json; json "d['ok'] and d['bits'] == 0"; report $? "training in floats over nodes works"
+run train spiral --examples 3 --epochs 2 -n 5 --scheme share --check -q; report $code "training with more nodes than examples works"
 py "
 r = np.random.default_rng(3); x = r.standard_normal((45048, 40)); y = (x[:, 0] > 0).astype(np.int64)
 for name, k in ('tested', 2048), ('crowded', 45048):
@@ -211,45 +211,45 @@ for name, k in ('tested', 2048), ('crowded', 45048):
 conf tested.conf 'input = 40' 'data = file' 'examples = all' 'batch = 24'; sed -i '/classes/d' tested.conf
 run train tested.conf --data tested.npz -n 3 --scheme share -q --json
 json "max(b['bytes_out'] - a['bytes_out'] for a, b in zip(d['epochs'], d['epochs'][1:])) < 2000 * 40 * 18 < d['epochs'][0]['bytes_out']"
-report $? "validation data travel to the nodes once"
+report $? "validation data are sent to the nodes once"
 conf crowded.conf 'input = 40' 'data = file' 'examples = all' 'batch = all' 'epochs = 2'; sed -i '/classes/d' crowded.conf
 run train crowded.conf --data crowded.npz -n 3 --scheme share -q --json --node-memory 16M
 json "d['epochs'][1]['bytes_out'] - d['epochs'][0]['bytes_out'] > 45000 * 40 * 18"
-report $? "for each epoch where nodes have no room to keep them"
+report $? "validation data are sent for each epoch if nodes have no memory to keep them"
 conf conv.conf 'input = 4 x 4 x 1' 'layer = conv2d 3 window 2' 'layer = max-pool 2' 'layer = tanh' 'layer = flatten' \
     'layer = dense 3' 'data = idx' 'examples = all' 'method = adam' 'rate = 0.01'; sed -i '/classes/d' conv.conf
 run train conv.conf --data good -n 3 --scheme share --check -q --json; json "d['check']['equal']"
-report $? "a convolution over nodes equals the one here"
+report $? "a convolution over nodes equals the local one"
 
 # ---- predict
 
 run predict a.npz data.npz -o here.npy -q --bits 17; report $code "a model predicts"
 run predict a.npz data.npz -o over.npy -n 3 --scheme share --check --json
-json "d['checked'] and d['rows'] == 120 and d['scheme'] == 'share' and d['outputs'] == 3"; report $? "and over nodes under share"
-cmp -s here.npy over.npy; report $? "bit for bit"
+json "d['checked'] and d['rows'] == 120 and d['scheme'] == 'share' and d['outputs'] == 3"; report $? "a model predicts over nodes under share"
+cmp -s here.npy over.npy; report $? "predictions over nodes equal the local ones bit for bit"
 run predict a.npz data.npz -o over.npy -n 3 --scheme share --check
-[ $code = 0 ] && grep -q 'equal: yes, bit for bit (360 outputs' err && grep -q 'wrote over.npy' err; report $? "and says so, and what was written"
+[ $code = 0 ] && grep -q 'equal: yes, bit for bit (360 outputs' err && grep -q 'wrote over.npy' err; report $? "predict reports the comparison and the file written"
 py "r = np.random.default_rng(4); np.savez('pixels.npz', x=r.integers(0, 256, (70, 784)).astype(np.uint8), y=np.zeros(70))"
 run train lenet --examples 128 --epochs 1 --seed seed -q -o lenet.npz && run predict lenet.npz pixels.npz -o lenet-here.npy -q --bits 17 &&
     run predict lenet.npz pixels.npz -o lenet-over.npy -n 3 --scheme share --json
 json "d['scheme'] == 'share' and d['rows'] == 70" && cmp -s lenet-here.npy lenet-over.npy
-report $? "convolutions and pools too"
+report $? "predictions with convolutions and pools equal the local ones"
 run predict a.npz data.npz -o over.npy -n 2 --scheme share
-[ $code = 7 ] && grep -q 'try: -n 3$' err; report $? "two nodes are too few for share, which is said before they are started"
+[ $code = 7 ] && grep -q 'try: -n 3$' err; report $? "two nodes are too few for share, which is reported before they are started"
 run predict a.npz data.npy -o labels.npy --labels --json
 py "y = np.load('here.npy'); l = np.load('labels.npy')[:, 0]; d = json.load(open('out')); t = np.load('data.npz')['y']
 assert y.shape == (120, 3) and (y.argmax(1) == l).all() and abs((l == t).mean() - d['accuracy']) < 1e-12"
-report $? "--labels writes the largest output's place, and known labels give an accuracy"
+report $? "--labels writes the index of the largest output, and known labels give an accuracy"
 py "
 z = np.load('a.npz'); x = np.load('data.npz')['x']
 y = np.maximum(x @ z['w1'] + z['b1'], 0) @ z['w2'] + z['b2']; np.save('numpy.npy', y)"
 run predict a.npz data.npz -o float.npy -q
 py "assert np.abs(np.load('float.npy') - np.load('numpy.npy')).max() < 1e-10"; report $? "numpy computes the same from the model"
 cp keep.npz model.npz; run predict keep.npz data.npz -o model.npz; [ $code = 3 ] && grep -q 'expected a model' err && cmp -s keep.npz model.npz
-report $? "an archive that is no model is refused"
+report $? "an archive that is not a model is refused"
 run predict a.npz wide.npz -o model.npz; [ $code = 3 ] && grep -q 'the network takes 2' err && cmp -s keep.npz model.npz
 report $? "rows of another length are refused"
-run predict a.npz data.npz -o model.npz -n 3 --scheme share1; [ $code = 2 ] && cmp -s keep.npz model.npz; report $? "share1 is refused for predictions too"
+run predict a.npz data.npz -o model.npz -n 3 --scheme share1; [ $code = 2 ] && cmp -s keep.npz model.npz; report $? "share1 is refused for predictions"
 
 # ---- log, interruption
 
@@ -257,14 +257,14 @@ py "
 l = log('a.jsonl')
 assert [x['schema'] for x in l] == ['sherd/train-log/1'] * 8 and l[0]['event'] == 'start' and l[-1] == {'schema': 'sherd/train-log/1', 'event': 'end', 'ok': True, 'step': 3000}
 assert [x['epoch'] for x in l[1:-1]] == list(range(500, 3001, 500)) and all(x['cost'] > 0 and x['seconds'] > 0 and x['examples_per_second'] > 0 for x in l[1:-1])"
-report $? "the log has a line for each epoch that is told"
+report $? "the log has a line for each reported epoch"
 bad=$(printf 'b\377d.conf'); cp small.conf "$bad"
 long=x$(printf '%0126d' 0 | sed 's/00/é/g').npy; cp data.npy "$long" # a message has room for half of an é
 run train "$bad" --data "$long" -q --log odd.jsonl --json
 [ $code = 0 ] && is_log odd.jsonl && py "d = json.load(open('out')); assert d['name'] == 'b?d.conf' and d['data'], d"
 report $? "log and result are JSON whatever a file's name is"
 sed 's/^report_every .*/report_every = 10/' spiral.conf >often.conf
-# started NAME ARGS...: training in the background, once its log has three lines
+# started NAME ARGS...: starts a training in the background and waits until its log has three lines
 started() {
     log_=$1; shift
     rm -f "$log_"
@@ -274,21 +274,21 @@ started() {
     while [ "$(cat "$log_" 2>/dev/null | wc -l)" -lt 3 ] && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
 }
 cp keep.npz model.npz; started int.jsonl; kill -TERM $last; wait $last; code=$?
-[ $code = 130 ] && grep -q 'interrupted after [0-9]* of' err && cmp -s keep.npz model.npz; report $? "an interrupted run is exit 130 and writes no model"
-py "l = log('int.jsonl'); assert l[-1]['event'] == 'end' and l[-1]['code'] == 130" && is_log int.jsonl; report $? "and its log says so"
+[ $code = 130 ] && grep -q 'interrupted after [0-9]* of' err && cmp -s keep.npz model.npz; report $? "an interrupted run gives exit code 130 and writes no model"
+py "l = log('int.jsonl'); assert l[-1]['event'] == 'end' and l[-1]['code'] == 130" && is_log int.jsonl; report $? "the log of an interrupted run ends with its exit code"
 started kill.jsonl -n 2 --scheme plain; kill -9 $last; wait $last 2>/dev/null
-py "l = log('kill.jsonl'); assert len(l) >= 3 and l[-1]['event'] == 'epoch'" && is_log kill.jsonl; report $? "what kill -9 leaves of a log can be parsed"
-cmp -s keep.npz model.npz; report $? "and the earlier model stands"
+py "l = log('kill.jsonl'); assert len(l) >= 3 and l[-1]['event'] == 'epoch'" && is_log kill.jsonl; report $? "the log of a run ended by kill -9 can be parsed"
+cmp -s keep.npz model.npz; report $? "kill -9 leaves an existing model unchanged"
 run train small.conf --log /dev/full; [ $code = 4 ] && grep -q '/dev/full: cannot write' err; report $? "a log that cannot be written ends the run"
-run train small.conf --epochs 2 -v; [ $code = 0 ] && grep -q 'epoch 2, step 6: cost' err; report $? "-v tells each epoch"
+run train small.conf --epochs 2 -v; [ $code = 0 ] && grep -q 'epoch 2, step 6: cost' err; report $? "-v reports each epoch"
 
-# ---- pictures
+# ---- plots
 
 run train spiral --epochs 500 --seed seed --plot p.svg --log p.jsonl -q
 if command -v gnuplot >/dev/null; then [ $code = 0 ] && grep -q '<svg' p.svg && [ ! -s err ]; else [ $code = 0 ] && [ -s p.svg.gnuplot ]; fi
-report $? "--plot draws where gnuplot is"
+report $? "--plot draws with gnuplot"
 mkdir none; SHERD_PATH=$PATH; PATH="$T/none" run train spiral --epochs 500 --seed seed --plot q.svg -o q.npz -q; PATH=$SHERD_PATH
-[ $code = 0 ] && grep -q gnuplot err && [ ! -e q.svg ] && [ -s q.svg.gnuplot ]; report $? "without gnuplot data and script are kept, and a sentence says so"
+[ $code = 0 ] && grep -q gnuplot err && [ ! -e q.svg ] && [ -s q.svg.gnuplot ]; report $? "without gnuplot data and script are kept, which is reported"
 py "
 blocks = [[list(map(float, l.split())) for l in b.splitlines() if l and l[0] != '#'] for b in open('q.svg.dat').read().split('\n\n\n')]
 curve, points, regions = map(np.array, blocks[:3])
@@ -298,8 +298,8 @@ z = np.load('q.npz'); p = lambda x: (np.maximum(x @ z['w1'] + z['b1'], 0) @ z['w
 assert points.shape == (450, 3) and (np.bincount(points[:, 2].astype(int)) == 150).all() and np.abs(np.hypot(points[:150, 0], points[:150, 1]) - np.linspace(0, 1, 150)).max() < 1e-12
 assert len(regions) == 40000 and (p(regions[:, :2]) == regions[:, 2]).mean() > .9999 and len(set(regions[:, 2])) == 3
 assert (regions[:, :2].max(0) > points[:, :2].max(0)).all() and (regions[:, :2].min(0) < points[:, :2].min(0)).all()"
-report $? "the plot's curves are the log's, its points the data, its regions what the network says"
-refuses 2 "picture's name" "a picture of no known kind is refused before training" spiral --plot p.gif
+report $? "the plot's curves are those of the log, its points the data, its regions the network's decisions"
+refuses 2 "expected the name of an .svg or .png file" "a plot of an unknown file type is refused before training" spiral --plot p.gif
 
 # ---- the published run
 
@@ -310,8 +310,8 @@ if [ -n "$MNIST" ] && [ -r "$MNIST" ]; then
 l = [x for x in log('mnist.jsonl') if x['event'] == 'epoch']
 assert np.abs(np.array([x['cost'] for x in l]) - [1.2512294, 1.0071909]).max() < 1e-5
 assert np.abs(np.array([x['accuracy'] for x in l]) - [.10437, .1206]).max() < 1e-3"
-    report $? "the published costs and accuracies of two epochs on MNIST"
+    report $? "two epochs on MNIST give the published costs and accuracies"
 else
-    skip "the published costs and accuracies of two epochs on MNIST" "no MNIST (SHERD_MNIST names its folder)"
+    skip "two epochs on MNIST give the published costs and accuracies" "no MNIST (SHERD_MNIST names its folder)"
 fi
 echo "1..$n"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What `train` reads as CSV and draws as SVG: the same model from .csv and .npy, mistakes with their
-# place, points of the picture against those of the data, pictures of runs that end early. Speaks TAP.
+# CSV input and SVG output of `train`: the same model from .csv and .npy, errors with their place, the
+# points of the plot compared with those of the data, plots of runs that end early. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 py() { /usr/bin/python3 -c "import json, re, numpy as np
@@ -24,7 +24,7 @@ rows[6] = '1.5,nan,0'; w('nan.csv', '\n'.join(rows))
 rows[6] = '1.5,0'; w('short.csv', '\n'.join(rows))
 w('wide.csv', '1,2,3,0\n'); w('empty.csv', '')
 w('line.csv', ''.join('%g,%g\n' % (v, 3 * v) for v in np.linspace(-2, 2, 40)))"
-report $? "data are made"
+report $? "data are made with numpy"
 printf '%s\n' 'input = 2' 'layer = dense 8' 'layer = relu' 'layer = dense 3' 'loss = cross-entropy' 'data = file' \
     'rate = 0.5' 'batch = 30' 'epochs = 4' >small.conf
 { cat small.conf; echo 'label = the kind'; } >named.conf
@@ -33,41 +33,41 @@ printf '%s\n' 'input = 1' 'layer = dense 1' 'loss = squared' 'data = file' 'targ
 
 # ---- CSV
 
-run train small.conf --data d.npy --seed seed -q -o npy.npz; report $code "a .npy trains"
+run train small.conf --data d.npy --seed seed -q -o npy.npz; report $code "train reads a .npy"
 for f in d crlf; do
     run train small.conf --data $f.csv --seed seed -q -o $f.npz && cmp -s npy.npz $f.npz; report $? "$f.csv gives the same model, to the bit"
 done
 run train named.conf --data named.csv --seed seed -q -o named.npz &&
     py "a, b = np.load('npy.npz'), np.load('named.npz'); assert all((a[k] == b[k]).all() for k in ('w1', 'b1', 'w2', 'b2'))"
-report $? "and so does one whose labels are in a column of another place, by its name"
+report $? "a .csv with labels in another column, given by its name, gives the same model"
 run train line.conf --data line.csv --seed seed --rate 0.1 -q --json
-py "d = json.load(open('out')); assert d['epochs'][-1]['cost'] < d['epochs'][0]['cost'] / 4, d"; report $? "targets = values takes the last column"
+py "d = json.load(open('out')); assert d['epochs'][-1]['cost'] < d['epochs'][0]['cost'] / 4, d"; report $? "targets = values reads the last column"
 run predict npy.npz x.npy -o a.npy -q; for f in x d crlf; do
     run predict npy.npz $f.csv -o b.npy -q && cmp -s a.npy b.npy; report $? "predict reads $f.csv"
 done
 run predict named.npz named.csv -o b.npy --json && py "d = json.load(open('out')); assert d['accuracy'] > .7, d" && cmp -s a.npy b.npy
-report $? "the model knows which column its labels had"
+report $? "the model records the column of its labels"
 refuses() { # code, words, name, args
     want=$1 words=$2 name_=$3; shift 3
     echo earlier >model.npz; run train "$@" -o model.npz
     [ $code = "$want" ] && grep -qF -- "$words" err && [ "$(cat model.npz)" = earlier ]; report $? "$name_"
 }
-refuses 3 'hole.csv:8:5: field 2: expected a number, found nothing' "a hole is told with line and column" small.conf --data hole.csv
-refuses 2 'd.npy: label = the kind is a column of a .csv' "a name of a column needs columns with names" named.conf --data d.npy
+refuses 3 'hole.csv:8:5: field 2: expected a number, found nothing' "an empty field is reported with line and column" small.conf --data hole.csv
+refuses 2 'd.npy: label = the kind is a column of a .csv' "a column name is refused for a file without column names" named.conf --data d.npy
 sed 's/^loss/layer = softmax\nloss/' small.conf >twice.conf
-refuses 3 'softmax before loss = cross-entropy would be taken twice' "a softmax too many is told" twice.conf --data d.npy
-refuses 3 'label.csv: row 6 has the label 3' "a label out of range is told" small.conf --data label.csv
-refuses 3 "word.csv:8:7: field 3: expected a label, found 'setosa'" "a word is no label" small.conf --data word.csv
-refuses 3 "nan.csv:7:5: field 2: expected a number, found 'nan'" "nan is no number" small.conf --data nan.csv
-refuses 3 'short.csv:7:6: expected 3 fields as in the first line, found 2' "a line that is short is told" small.conf --data short.csv
-refuses 3 'wide.csv: examples have 3 numbers: the network takes 2' "examples of another length are told" small.conf --data wide.csv
-refuses 3 'empty.csv:1:1: expected names or numbers, found nothing' "nothing is no data" small.conf --data empty.csv
-refuses 3 "d.csv:1:1: expected a header with one column 'the kind', found numbers" "a name needs a header" named.conf --data d.csv
-refuses 4 'none.csv: ' "a file that is not there is told" small.conf --data none.csv
+refuses 3 'softmax before loss = cross-entropy would be taken twice' "a second softmax is reported" twice.conf --data d.npy
+refuses 3 'label.csv: row 6 has the label 3' "a label out of range is reported" small.conf --data label.csv
+refuses 3 "word.csv:8:7: field 3: expected a label, found 'setosa'" "a word is not accepted as a label" small.conf --data word.csv
+refuses 3 "nan.csv:7:5: field 2: expected a number, found 'nan'" "nan is not accepted as a number" small.conf --data nan.csv
+refuses 3 'short.csv:7:6: expected 3 fields as in the first line, found 2' "a short line is reported" small.conf --data short.csv
+refuses 3 'wide.csv: examples have 3 numbers: the network takes 2' "examples of another length are reported" small.conf --data wide.csv
+refuses 3 'empty.csv:1:1: expected names or numbers, found nothing' "an empty file is not accepted as data" small.conf --data empty.csv
+refuses 3 "d.csv:1:1: expected a header with one column 'the kind', found numbers" "a column name is refused for a file without a header" named.conf --data d.csv
+refuses 4 'none.csv: ' "a missing file is reported" small.conf --data none.csv
 
-# ---- pictures
+# ---- plots
 
-drawn() { # picture, curve points at least: it is SVG, whole, and has so many points
+drawn() { # plot, fewest points of curves: checks that it is complete SVG with this number of points
     tail -c 20 "$1" | grep -q '</svg>' && [ "$(grep -c "<use xlink:href='#gpPt" "$1")" -ge "$2" ]
 }
 if command -v gnuplot >/dev/null; then
@@ -77,10 +77,10 @@ if command -v gnuplot >/dev/null; then
 blocks = [np.array([list(map(float, l.split())) for l in b.splitlines() if l and l[0] != '#']) for b in open('q.svg.dat').read().split('\n\n\n')]
 curve, points = blocks[:2]
 at = np.array([list(map(float, m)) for m in re.findall(r\"<use xlink:href='#gpPt\d+' transform='translate\(([\d.]+),([\d.]+)\)\", open('p.svg').read())])
-at = at[-900:] # the points stand in the last two of three frames
+at = at[-900:] # the points are in the last two of three frames
 assert len(at) == 900, len(at)
 for part in at[:450], at[450:]:
-    for k in 0, 1: # where a point stands is linear in what it is
+    for k in 0, 1: # the place of a point is linear in its coordinates
         a, b = np.polyfit(points[:, k], part[:, k], 1)
         assert a * (-1) ** k > 50 and np.abs(a * points[:, k] + b - part[:, k]).max() < .11, (a, b)
 assert len(points) == 450 and len(curve) >= 2"
@@ -93,14 +93,14 @@ assert len(set(fills)) >= 3, set(fills)"; report $? "regions of three classes ar
     "$S" train spiral --epochs 100000000 --seed seed --plot int.svg --log int.jsonl -q >out 2>err </dev/null & pid=$!
     i=0; while ! grep -q '"event":"epoch"' int.jsonl 2>/dev/null && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done
     kill -TERM $pid; wait $pid; code=$?
-    [ $code = 130 ] && drawn int.svg 900 && [ ! -e int.svg.dat ]; report $? "an interrupted run draws what it had"
-    refuses 11 'diverged' "a run that diverges is told" line.conf --data line.csv --epochs 2000 --plot far.svg
-    drawn far.svg 20; report $? "and draws the epochs before"
+    [ $code = 130 ] && drawn int.svg 900 && [ ! -e int.svg.dat ]; report $? "an interrupted run draws the epochs before"
+    refuses 11 'diverged' "a diverging run is reported" line.conf --data line.csv --epochs 2000 --plot far.svg
+    drawn far.svg 20; report $? "a diverging run draws the epochs before"
 else
     for s in "the points of the SVG" "regions" "an interrupted run draws" "a run that diverges" "epochs before"; do
         skip "$s" "gnuplot is not installed"
     done
 fi
 cp d.csv d.svg
-refuses 2 'd.svg' "a picture never replaces the data" small.conf --data d.svg --plot d.svg; cmp -s d.csv d.svg; report $? "and the data stand"
+refuses 2 'd.svg' "a plot never replaces the data" small.conf --data d.svg --plot d.svg; cmp -s d.csv d.svg; report $? "the data are unchanged"
 echo "1..$n"

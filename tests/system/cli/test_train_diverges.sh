@@ -1,6 +1,6 @@
 #!/bin/sh
-# Training that diverges, in every way to train: exit 11, the step is said, no model is written, and the
-# last checkpoint is one of finite weights that can be gone on from. Speaks TAP.
+# Training that diverges, in each way to train: exit code 11, the step is reported, no model is written, and
+# the last checkpoint has finite weights and can be resumed. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 trap 'rm -rf "$T"' EXIT
 
@@ -17,7 +17,7 @@ epochs = 20
 rate = 1e160
 END_OF_RECIPE
 
-diverges() { # name, options: as said above
+diverges() { # name, options: checks the behaviour described above
     name=$1; shift
     rm -rf kept none.npz
     "$S" train wild.conf --progress none "$@" --checkpoint kept --checkpoint-every 1 -o none.npz \
@@ -31,7 +31,7 @@ files = sorted(glob.glob("kept/*.npz"))
 newest = np.load(files[-1])
 assert len(files) >= 1 and all(np.isfinite(newest[k]).all() for k in newest if k[0] in "wb" and k[1:].isdigit())
 END_OF_CHECK
-    report $? "$name: it is said with its step, and the last checkpoint is whole"
+    report $? "$name: divergence is reported with its step, and the last checkpoint is complete"
 }
 
 diverges "here"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `train --by gradients` as it is typed: the same bits over any number of nodes, in threads and after
-# a resume; what is said about who sees what; options that have no meaning; traces. Speaks TAP.
+# `train --by gradients` on the command line: the same bits over any number of nodes, in threads and after
+# --resume; the report of who sees what; options without effect; traces. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 run() { "$S" train "$@" --progress none >out 2>err </dev/null; code=$?; }
@@ -32,38 +32,38 @@ for nodes in 1 2 3; do
     run small.conf --by gradients -n $nodes --seed seed -o got.npz
     cmp -s want.npz got.npz || ok=1
 done
-report $ok "one, two and three nodes make the model that threads make"
+report $ok "one, two and three nodes give the model of threads"
 
 run small.conf --by gradients -n 2 --seed seed --check -o got.npz
 [ $code = 0 ] && cmp -s want.npz got.npz && grep -q 'checked: all 183 parameters' out
-report $? "--check trains in this process beside it, and every bit agrees"
+report $? "--check also trains in this process, and every bit agrees"
 
 sed 's/steps = 60/steps = 3/' small.conf >few.conf
 run few.conf --by gradients -n 2 --seed seed --json -o few.npz
 [ $code = 0 ] && /usr/bin/python3 -c "import json
 e = json.load(open('out'))['epochs'][-1]; assert e['bytes_out'] > 183 * 8 * 3 and e['bytes_in'] > 183 * 3, e" 2>>err
-report $? "what a short run sent is told to the end of it"
+report $? "the traffic of a short run is reported completely"
 run small.conf --by gradients -n 2 --seed seed --check -o got.npz
 
 grep -q 'nodes see examples and weights in clear' out && grep -q 'nodes see examples' err
-report $? "before and after, it is said that nodes see examples and weights in clear"
+report $? "before and after, the output states that nodes see examples and weights in clear"
 
 run batches.conf --by gradients --in-process -n 1 --seed seed -o want2.npz
 ok=$code
 run batches.conf --by gradients -n 2 --seed seed -o got.npz
 [ $ok = 0 ] && [ $code = 0 ] && cmp -s want2.npz got.npz
-report $? "batches that come again stay at the nodes, to the same bits"
+report $? "repeated batches are kept at the nodes, with the same bits"
 
 run small.conf --by gradients -n 3 --seed seed --epochs 25 --checkpoint kept --checkpoint-every 5
 ok=$code
 run small.conf --by gradients -n 2 --seed seed --checkpoint kept --resume -o got.npz
 [ $ok = 0 ] && [ $code = 0 ] && cmp -s want.npz got.npz
-report $? "a run that is resumed with other nodes ends with the same bits"
+report $? "a run resumed with other nodes ends with the same bits"
 
 fails 3 'another arithmetic' small.conf --by gradients -n 1 --shards 4 --seed seed \
     --checkpoint kept --resume && fails 3 'another arithmetic' small.conf --seed seed \
     --checkpoint kept --resume
-report $? "other shards, or training by products, do not go on with it"
+report $? "other shards, or training by products, do not continue it"
 
 run small.conf --by gradients -n 2 --async --staleness-max 2 --trace trace.jsonl --json
 [ $code = 0 ] && py "
@@ -79,7 +79,7 @@ assert sum(u['examples'] for u in updates) == 60 * 90
 passes = [l for l in lines if l['event'] == 'pass']
 assert all(0 <= p['forward'] <= p['computed'] and p['asked'] <= p['answered'] for p in passes)
 assert {p['node'].split()[0] for p in passes} == {'node-1', 'node-2'}"
-report $? "asynchronous: versions, staleness and passes are in the trace, and the bound holds"
+report $? "asynchronous: the trace has versions, staleness and passes, and the bound holds"
 
 run small.conf --by gradients -n 2 --local-steps 4 --local-batch 5 --average weighted --seed seed \
     -o got.npz
@@ -87,19 +87,19 @@ ok=$code
 run small.conf --by gradients --in-process --local-steps 4 --local-batch 5 --average weighted \
     --seed seed -o got2.npz
 [ $ok = 0 ] && [ $code = 0 ] && cmp -s got.npz got2.npz && ! cmp -s got.npz want.npz
-report $? "local steps between averages have the same bits everywhere, too"
+report $? "local steps between averages give the same bits over nodes and in threads"
 
 run small.conf --by gradients -n 2 --float-gradients --seed seed -o got.npz
 [ $code = 0 ]
-report $? "floats in place of fixed point"
+report $? "--float-gradients trains in floats"
 
 fails 2 'nodes see examples and weights in clear' small.conf --by gradients -n 2 --scheme share &&
-    fails 2 'no effect by products' small.conf -n 2 --shards 3 &&
-    fails 2 'do not go together' small.conf --by gradients -n 2 --async --check &&
+    fails 2 'no effect with --by products' small.conf -n 2 --shards 3 &&
+    fails 2 'cannot be combined' small.conf --by gradients -n 2 --async --check &&
     fails 2 'needs --async' small.conf --by gradients -n 2 --staleness-max 3 &&
     fails 2 'needs --local-steps' small.conf --by gradients -n 2 --average weighted &&
-    fails 2 'do not go together' small.conf --by gradients -n 2 --float-gradients --bits 20 &&
-    fails 2 'do not go together' small.conf --by gradients -n 2 --in-process --allow-drop &&
+    fails 2 'cannot be combined' small.conf --by gradients -n 2 --float-gradients --bits 20 &&
+    fails 2 'cannot be combined' small.conf --by gradients -n 2 --in-process --allow-drop &&
     fails 2 'f64' small.conf --by gradients --in-process --float-gradients --precision f32
 report $? "options without effect are refused, with the reason"
 
@@ -111,6 +111,6 @@ report $? "more nodes than examples are refused before any is started"
 
 sed 's/rate = 1/rate = 1e200/' small.conf >wild.conf
 fails 11 'diverged' wild.conf --by gradients -n 2 -o none.npz && [ ! -e none.npz ]
-report $? "training that diverges says so and writes nothing"
+report $? "training that diverges reports it and writes nothing"
 
 echo "1..$n"

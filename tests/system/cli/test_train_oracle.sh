@@ -1,6 +1,6 @@
 #!/bin/sh
-# `sherd train` in fixed point beside tests/oracle/train_v1.py, which trains the same network with
-# 64-bit integers and nothing of sherd: every parameter, bit for bit. Speaks TAP.
+# `sherd train` in fixed point compared with tests/oracle/train_v1.py, which trains the same network with
+# 64-bit integers and no code of sherd: every parameter, bit for bit. Writes TAP.
 O=$(realpath "$(dirname "$0")/../../oracle/train_v1.py")
 . "$(dirname "$0")/../../support/tap.sh"
 unset SHERD_SCHEME SHERD_BITS
@@ -54,38 +54,38 @@ agrees() { /usr/bin/python3 "$O" "$@" >>out 2>>err; }
 
 train floats --mode exact
 [ $code = 0 ] && agrees floats
-report $? "here, in fixed point"
+report $? "local training in fixed point equals the oracle"
 for scheme in share plain permute; do
     train floats -n 5 --scheme $scheme --bits 17 --check
     [ $code = 0 ] && agrees floats
-    report $? "over five nodes under $scheme"
+    report $? "training over five nodes under $scheme equals the oracle"
 done
 train bytes -n 3 --scheme share --check
 [ $code = 0 ] && agrees bytes
-report $? "data of bytes, which are not rounded"
+report $? "training on bytes, which are not rounded, equals the oracle"
 train floats -n 6 --scheme share --spare 1 --bits 11
 [ $code = 0 ] && agrees floats 11
-report $? "in 11 bits, with a node to spare"
+report $? "training in 11 bits, with a spare node, equals the oracle"
 ! agrees floats 12
-report $? "12 bits are another training"
+report $? "12 bits give another result"
 train floats -n 5 --scheme share --rounding stochastic --check
 [ $code = 0 ] && agrees floats 17 seed
-report $? "rounded by chance, over five nodes"
+report $? "stochastic rounding over five nodes equals the oracle"
 ! agrees floats
-report $? "which is another training than to the nearest"
+report $? "stochastic rounding gives another result than rounding to nearest"
 train bytes --mode exact --rounding stochastic
 [ $code = 0 ] && agrees bytes 17 seed
-report $? "rounded by chance, here"
+report $? "stochastic rounding in local training equals the oracle"
 rm -rf rec
 train floats -n 5 --scheme share --record ../rec
 [ $code = 0 ] && { "$S" audit rec --json >audit.json 2>>err; code=$?; } &&
     /usr/bin/python3 -c "import json
 d = json.load(open('audit.json'))
 assert d['ok'] and d['flagged'] == 0 and d['tests'] > 5000 and d['colluding'] == 1, d" 2>>err
-report $? "what nodes were sent in a whole training passes the audit"
+report $? "the audit of a complete training finds nothing"
 train floats --rounding stochastic
 [ $code = 2 ] && grep -q "no effect on floats" err && [ ! -e floats/model.npz ]
-report $? "chance has nothing to round in floats"
+report $? "stochastic rounding is refused for floats"
 train floats --mode exact
 /usr/bin/python3 -c "
 import numpy as np
@@ -93,5 +93,5 @@ m = dict(np.load('floats/model.npz'))
 m['w2'][3, 4] = np.nextafter(m['w2'][3, 4], 9)
 np.savez('floats/model.npz', **m)"
 ! agrees floats && grep -q 'w2: 1 of 77 differ, the first is entry 25' err
-report $? "one bit of one parameter is noticed"
+report $? "one flipped bit of one parameter is detected"
 echo "1..$n"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# `train --aggregate secure` as it is typed, over nodes with data of their own: what it learns, what
-# the coordinator's record holds (no gradient, no example), nodes that are killed, whom nodes believe,
-# and options that have no meaning. Speaks TAP.
+# `train --aggregate secure` on the command line, over nodes with their own data: the result, the
+# coordinator's record (no gradient, no example), killed nodes, peers that nodes accept, and options
+# without effect. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 nodes=
 trap 'for p in $nodes; do kill "$p" 2>/dev/null; done; wait; rm -rf "$T"' EXIT
@@ -11,7 +11,7 @@ py() { /usr/bin/python3 -c "import sys
 import numpy as np
 $1" >>err 2>&1; }
 key() { "$S" keygen --show "$1" 2>/dev/null | grep -o 'sha256:[A-Za-z0-9+/]*' | head -n 1; }
-# What a node with data allows here. Its ledger lasts until `stop`.
+# The policy of nodes with data in this test. A ledger is kept until `stop`.
 loose="--epsilon none --min-rows 1 --any-peers"
 start() { # number, options: a node
     i=$1; shift
@@ -56,13 +56,13 @@ END
 start 1 --data mine-1.npz --memory 1000000G
 for i in 2 3 4 5; do start $i --data "mine-$i.npz" --memory 100M; done
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
-grep -q 'warning: --epsilon none: .* --min-rows counts places, .* may hold few examples, or one' node-1.err
-report $? "a node that gives rounds without noise warns that one may hold few examples"
-grep -q 'warning: --memory .* is more than the .* that are available beside the data' node-1.err && ! grep -q 'is more than the' node-2.err
-report $? "and one whose --memory is more than there is beside its data, that refusals may tell of them"
+grep -q 'warning: --epsilon none: .* --min-rows includes empty places, .* can reveal a few examples, or a single one' node-1.err
+report $? "a node that joins rounds without noise warns that a round may have few examples"
+grep -q 'warning: --memory .* exceeds the .* that are available beside the data' node-1.err && ! grep -q 'exceeds the' node-2.err
+report $? "a node whose --memory exceeds the memory beside its data warns that refusals can reveal the data"
 run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed \
     -o got.npz --log log.jsonl --record seen
-[ $code = 0 ] && is_log log.jsonl && grep -q 'secure aggregation: sums of gradients here' out && py '
+[ $code = 0 ] && is_log log.jsonl && grep -q 'secure aggregation: sums of gradients on this machine' out && py '
 import json
 def weights(f): return [np.load(f)[k] for k in ("w1", "b1", "w2", "b2")]
 w1, b1, w2, b2 = weights("got.npz")
@@ -77,7 +77,7 @@ report $? "five nodes train a network on data that they keep"
 cat >search.py <<'END'
 import glob, sys
 import numpy as np
-# Every 8 bytes at every place of what came in, against the needles; how many of these were found.
+# Compares every 8 bytes that were received, at every offset, with the needles; prints the number found.
 def search(needles, files):
     needles = {n for n in needles if n not in (b"\0" * 8, b"\xff" * 8)}
     found = set()
@@ -97,7 +97,7 @@ x = np.concatenate([np.load("mine-%d.npz" % i)["x"] for i in range(1, 6)])
 n = search(of(x, "<f8"), os.environ["FILES"].split())
 print("found", n)
 sys.exit(int(n[0] != 0 or n[1] < 600))'
-report $? "no example of any node is in what the coordinator recorded"
+report $? "the coordinator's record contains no example of any node"
 
 "$S" train small.conf --by gradients -n 2 --data mine-1.npz --seed seed --epochs 1 --batch all \
     --shards 1 --record plain -o plain.npz >/dev/null 2>&1
@@ -109,11 +109,11 @@ x = np.load("mine-1.npz")["x"]
 n = search(of(x, "<f8"), files)
 print("found", n)
 sys.exit(int(n[0] != n[1]))'
-report $? "(where the coordinator deals them, the record holds every one)"
+report $? "with --simulate the coordinator's record contains every example"
 
-# Each node's own gradient of each step: from weights that the checkpoints hold, by plain aggregation,
-# whose record has it in clear. Then as it might be found elsewhere: under any scale, as a whole number
-# and as a residue, as a sum and as a mean.
+# Each node's own gradient of each step: from the weights in the checkpoints, by plain aggregation, whose
+# record has it in clear. Then in all forms in which it might occur: at any scale, as an integer and as a
+# residue, as a sum and as a mean.
 cat >gradients.py <<'END'
 import glob
 import numpy as np
@@ -149,7 +149,7 @@ def needles(step, node):
             out |= {np.float64(v * 2.0**-scale).tobytes(), np.float64(v * 2.0**-scale / m).tobytes()}
             for less in range(41):
                 r = (abs(v) + (1 << less >> 1)) >> less
-                # rounded ones that are shorter are times and lengths in the record, now and then
+                # shorter rounded numbers are sometimes equal to times and lengths in the record
                 if r < (2**26 if less else 2**20): break
                 for s in {r, r - 1, r + 1}: # a tie may go either way
                     s = s if v > 0 else -s
@@ -177,7 +177,7 @@ for step in range(2):
         print(step, node, "found", here, "where it is in clear", plain, "of", len(n))
         bad |= here != 0 or plain < 60
 sys.exit(bad)'
-report $? "no node's gradient is in it, under any scale, as bytes or residues, which plain aggregation shows"
+report $? "the record contains no node's gradient at any scale, as bytes or residues; that of plain aggregation does"
 
 run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed \
     --colluding 2 --survivors 5 -o again.npz
@@ -186,13 +186,13 @@ a, b = np.load("got.npz"), np.load("again.npz")
 d = max(np.abs(a[k] - b[k]).max() for k in ("w1", "b1", "w2", "b2"))
 print("difference", d)
 sys.exit(int(d != 0))'
-report $? "other masks and thresholds make the same bits"
+report $? "other masks and thresholds give the same bits"
 
 secure() { run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed \
     --batch 60 "$@"; }
-lines_of() { grep -c "$1" "$2" 2>/dev/null || :; } # how many with these words; 0 too where there is no file
+lines_of() { grep -c "$1" "$2" 2>/dev/null || :; } # number of lines with these words; 0 without a file
 has_lines() { [ "$(lines_of "$1" "$2")" -ge "$3" ] 2>/dev/null; }
-more_epochs() { await has_lines epoch "$1" $(($(lines_of epoch "$1") + 2)); } # in this log: sums go on
+more_epochs() { await has_lines epoch "$1" $(($(lines_of epoch "$1") + 2)); } # in this log: sums continue
 newest() { sed -n 's/^checkpoint-0*\([0-9]*\)\.npz.*/\1/p' kept/head 2>/dev/null; }
 "$S" train small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed --batch 60 \
     --checkpoint kept --checkpoint-every 7 --epochs 1000000 --progress none >out 2>err </dev/null &
@@ -209,14 +209,14 @@ secure --epochs $steps -o straight.npz --log straight.jsonl --plot curves.svg
 a, b = np.load("resumed.npz"), np.load("straight.npz")
 sys.exit(int(not all((a[k] == b[k]).all() for k in ("w1", "b1", "w2", "b2"))))' &&
     "$S" verify kept >out 2>>err
-report $? "killed and resumed it has the weights of a run that was not, bit for bit"
+report $? "a killed and resumed training has the weights of an undisturbed one, bit for bit"
 [ -n "$(ls curves.*)" ] && grep -q '"event":"epoch"' straight.jsonl
 report $? "--plot draws its curves, and --log has its epochs"
 fails 3 'trained on other data\|another arithmetic\|another way to train' small.conf --by gradients -n 2 --data mine-5.npz \
     --seed seed --batch 60 --checkpoint kept --resume --epochs $steps
-report $? "another training does not go on with its checkpoints"
+report $? "another training does not continue its checkpoints"
 
-# Killed far behind its last checkpoint; then one of the five is gone, and steps of the five come again.
+# Killed long after its last checkpoint; then one of the five nodes is missing, and sums of all five repeat.
 "$S" train small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed --batch 60 \
     --checkpoint far --checkpoint-every 1000000 --epochs 1000000 --progress none >out 2>err </dev/null &
 run=$!
@@ -228,7 +228,7 @@ address=$(sed 's/ .*//' line-5)
 kill $pid_5
 wait $pid_5 2>/dev/null
 secure --checkpoint far --resume --epochs $steps -o less.npz
-[ $code = 7 ] && grep -q 'a sum over 5 nodes was not opened.*not there: .*n5' err && [ ! -e less.npz ]
+[ $code = 7 ] && grep -q 'a sum over 5 nodes was not opened.*missing: .*n5' err && [ ! -e less.npz ]
 bad=$?
 start 5 --data mine-5.npz --listen "$address"
 secure --checkpoint far --resume --epochs $steps -o far.npz
@@ -237,15 +237,15 @@ secure --epochs $steps -o whole.npz
 [ $bad = 0 ] && py '
 a, b = np.load("far.npz"), np.load("whole.npz")
 sys.exit(int(not all((a[k] == b[k]).all() for k in ("w1", "b1", "w2", "b2"))))'
-report $? "resumed without a node that was in the sums it ends; with all of them it has the same bits"
+report $? "resuming without a node of the sums fails; with all nodes it gives the same bits"
 rm far/sums
 fails 3 'sums: does not exist' small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key \
     --seed seed --batch 60 --checkpoint far --resume --epochs $((steps + 10))
-report $? "and without the list of sums it does not go on"
+report $? "resuming without the list of sums fails"
 
 fails 2 'may collude\|expected\|survivors\|threshold' small.conf --by gradients --aggregate secure --examples 90 \
     --nodes nodes.txt --key here.key --survivors 3
-report $? "fewer survivors than are safe are refused"
+report $? "a number of survivors that is not safe is refused"
 stop
 
 sed 's/epochs = 150/epochs = 20000/; s/report_every = 50/report_every = 5/' small.conf >long.conf
@@ -258,35 +258,35 @@ cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
 run long.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed \
     --epochs 800 -o got.npz --log five.jsonl
 [ $code = 0 ] && grep -q 'n2.* is lost' err && grep -q 'lost nodes did not count' out
-report $? "one of five is killed, and the others go on"
+report $? "one of five nodes is killed, and the others continue"
 kill -0 $pid_1
-report $? "one whose file is cut short has its examples in memory"
+report $? "truncating a node's data file has no effect, since its examples are in memory"
 
-# Node 2 is not there at first, comes, is killed and comes again: what is said of it is waited for.
-told() { await grep -q -- "$1" err; } # on stderr of the run that goes on
+# Node 2 is absent at first, joins, is killed and joins again; each message about it is awaited.
+reported() { await grep -q -- "$1" err; } # on stderr of the current run
 address=$(sed 's/ .*//' line-2)
 "$S" train long.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key \
     --epochs 1000000 --progress none --log late.jsonl >out 2>err </dev/null &
 run=$!
 more_epochs late.jsonl
 start 2 --data mine-2.npy --listen "$address"
-told 'n2.* has come, and is in the sums from the next one on' && more_epochs late.jsonl && kill -9 $pid_2 &&
-    told 'n2.* is lost' && more_epochs late.jsonl && start 2 --data mine-2.npy --listen "$address" &&
-    told 'n2.* is back, and in the sums from the next one on' && more_epochs late.jsonl && kill -9 $pid_1 &&
-    told 'n1.* is lost' && more_epochs late.jsonl # sums without n1 are sums with n2: four of five are needed
+reported 'n2.* has connected, and takes part from the next sum on' && more_epochs late.jsonl && kill -9 $pid_2 &&
+    reported 'n2.* is lost' && more_epochs late.jsonl && start 2 --data mine-2.npy --listen "$address" &&
+    reported 'n2.* is back, and takes part from the next sum on' && more_epochs late.jsonl && kill -9 $pid_1 &&
+    reported 'n1.* is lost' && more_epochs late.jsonl # sums without n1 are sums with n2: four of five are needed
 bad=$?
 kill -TERM $run 2>/dev/null
 wait $run
 code=$?
 [ $bad = 0 ] && [ $code = 130 ] && ! grep -q 'are needed' err
-report $? "one that comes late, or is killed and started again, joins those who train"
+report $? "a node that starts late, or is killed and restarted, joins the training"
 start 1 --data mine-1.npy
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
 (await has_lines epoch few.jsonl 3; kill -9 $pid_3; kill -9 $pid_4) &
 run long.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key -o none.npz --log few.jsonl
 [ $code = 7 ] && is_log few.jsonl && grep -q '4 are needed to open the sum\|a sum over . nodes was not opened' err && [ ! -e none.npz ]
-report $? "too few left: exit 7, and no model"
-# Between coordinator and nodes 3 and 4: SIGUSR1 breaks what goes through it, and it goes on to listen.
+report $? "with too few remaining nodes the exit code is 7 and no model is written"
+# A proxy between coordinator and nodes 3 and 4: SIGUSR1 closes its connections, but it continues to listen.
 cat >between.py <<'END'
 import signal, socket, sys, threading
 open_now = []
@@ -326,17 +326,17 @@ cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
     --epochs 1000000 --progress none --log cut.jsonl >out 2>err </dev/null &
 run=$!
 bad=0
-for cut in 1 2 3 4; do # five nodes, of which four are needed: two are lost at once, and back at once
+for cut in 1 2 3 4; do # five nodes, four of which are needed: two are lost and return at the same time
     more_epochs cut.jsonl || bad=1
     kill -USR1 "$between_3" "$between_4"
-    for i in 3 4; do await has_lines "n$i.* is back, and in the sums" err $cut || bad=1; done
+    for i in 3 4; do await has_lines "n$i.* is back, and takes part from the next sum" err $cut || bad=1; done
 done
 more_epochs cut.jsonl || bad=1
 kill -TERM $run 2>/dev/null
 wait $run
 code=$?
 [ $bad = 0 ] && [ $code = 130 ]
-report $? "too few left for a moment: training goes on once they are back"
+report $? "with too few nodes for a moment training continues when they are back"
 stop
 
 cat line-1 line-2 line-3 >peers.txt
@@ -345,14 +345,14 @@ for i in 1 2 3 4; do start $i --data "mine-$i.npz" --peers peers.txt; done
 loose="$loose --any-peers"
 cat line-1 line-2 line-3 line-4 >nodes.txt
 run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key
-[ $code != 0 ] && grep -q "none of this node's peers" err
-report $? "nodes do not aggregate with one that is not among their peers"
+[ $code != 0 ] && grep -q "not in --peers of this node" err
+report $? "nodes do not aggregate with a node that is not in --peers"
 cat line-1 line-2 line-3 >nodes.txt
 run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --epochs 2
-report $code "and do with those that are"
+report $code "nodes aggregate with the nodes in --peers"
 stop
 
-# Bad examples count as none, and other columns are said.
+# Invalid examples are not counted, and a wrong number of columns is reported.
 py '
 x = np.load("mine-1.npz")
 bad = x["x"].copy(); bad[::2] = np.nan
@@ -372,7 +372,7 @@ for bad in label number shape; do
         shape) grep -q "n1.*: the examples have other columns than the network takes" err ;;
         *) ! grep -q "n1" err ;;
         esac
-    report $? "a node with a bad $bad in its data: nothing is heard of it but of its columns"
+    report $? "a node with a bad $bad in its data: only a wrong number of columns is reported"
     stop
 done
 
@@ -411,7 +411,7 @@ trained other split-1.npz idx-2.gz whole-3.npz
 [ $bad = 0 ] && py '
 a = [np.load(f + ".npz") for f in ("whole", "mixed", "other")]
 sys.exit(int(not all((a[0][k] == b[k]).all() for b in a[1:] for k in ("w1", "b1", "w2", "b2"))))'
-report $? "nodes read .csv, IDX, gzipped or not, and .npz to the same model, bit for bit"
+report $? "nodes with .csv, IDX, gzipped or not, and .npz give the same model, bit for bit"
 
 refused() { # words, options: a node that does not start
     words=$1; shift
@@ -419,11 +419,11 @@ refused() { # words, options: a node that does not start
     code=$?
     [ $code != 0 ] && grep -q -- "$words" err
 }
-refused 'hole.csv:3:3:' --data hole.csv && refused 'hole.csv:.*nobody' --data hole.csv --label nobody &&
+refused 'hole.csv:3:3:' --data hole.csv && refused 'hole.csv:.*absent' --data hole.csv --label absent &&
     refused 'names a column of a .csv' --data mine-1.npz --label y && refused 'without --data' --label y &&
     refused 'without --data' --epsilon 3 &&
     refused 'no such file' --data none.csv && refused 'unknown kind of data file' --data small.conf
-report $? "data that cannot be read are refused with file, line and column"
+report $? "invalid data are reported with file, line and column"
 
 start 1 --data mine-1.npz
 start 2
@@ -431,12 +431,12 @@ start 3 --data mine-3.npz
 cat line-1 line-2 line-3 >nodes.txt
 run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key
 [ $code = 7 ] && grep -q 'n2.* has no data of its own' err && grep -q 'needs 3 nodes' err
-report $? "a node without data takes no part"
+report $? "a node without data is left out"
 stop
 
 run small.conf --by gradients --aggregate secure -n 3 --simulate --data mine-5.npz -o sim.npz
 [ $code = 0 ] && grep -q 'nothing is hidden' out
-report $? "--simulate deals the data from here, and says what that hides"
+report $? "--simulate sends the data to the nodes, and reports that nothing is hidden"
 run small.conf --by gradients --aggregate secure -n 3 --simulate --data mine-5.npz --epochs 7 \
     --trace trace.jsonl --log figures.jsonl
 [ $code = 0 ] && grep -qx 'trace: trace.jsonl' out && py '
@@ -447,19 +447,19 @@ for l in lines:
     assert sorted(l) == ["by", "dropped", "event", "examples", "parts", "staleness", "version"], l
     assert l["event"] == "update" and (l["parts"], l["dropped"], l["examples"], l["by"]) == (3, 0, 85, 0), l
 '
-report $? "a trace has what the sums tell, and nothing of any node"
-fails 2 'from here are not hidden' small.conf --by gradients --aggregate secure -n 3 \
+report $? "a trace has the figures of sums, and nothing of single nodes"
+fails 2 'sends to the nodes are not hidden' small.conf --by gradients --aggregate secure -n 3 \
     --data mine-5.npz && fails 2 'needs --nodes' small.conf --by gradients --aggregate secure -n 3
-report $? "data that the coordinator deals are refused otherwise"
+report $? "data of the coordinator are refused without --simulate"
 bad=0
-fails 2 "go together: this process does not have the nodes' examples" small.conf --by gradients \
+fails 2 "cannot be combined: this process does not have the nodes' examples" small.conf --by gradients \
     --aggregate secure -n 3 --simulate --data mine-5.npz --check || bad=1
 for o in '--shards 4' --async '--local-steps 2' --allow-drop --float-gradients '--spare 1'; do
-    fails 2 'do not go together\|no effect' small.conf --by gradients --aggregate secure -n 3 \
+    fails 2 'cannot be combined\|no effect' small.conf --by gradients --aggregate secure -n 3 \
         --simulate --data mine-5.npz $o || { bad=1; echo "# $o"; }
 done
 for o in --simulate '--survivors 3'; do
     fails 2 'no effect' small.conf --by gradients -n 3 --data mine-5.npz $o || bad=1
 done
-report $bad "options that have no meaning here are refused"
+report $bad "options without effect are refused"
 echo "1..$n"

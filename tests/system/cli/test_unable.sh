@@ -1,8 +1,8 @@
 #!/bin/sh
-# One node of several cannot take part: too little memory, a speed that is no number, another
-# version, a goodbye or nothing in place of WELCOME. Whatever the scheme and the verb, it is named
-# and the others do the work. Speaks TAP. A cluster is opened alike by all of them, so every fault
-# is tried with some; but work is planned for the memory of nodes, and without one, by each.
+# One node of several cannot work: too little memory, a speed that is not a number, another version, or a
+# goodbye or nothing instead of WELCOME. Under every scheme and verb it is named, and the others do the
+# work. All verbs open a cluster in the same way, so each fault is tried with some of them only; but each
+# plans for the memory of nodes, and for a missing node. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 nodes=
 trap 'for p in $nodes; do kill "$p" 2>/dev/null; done; wait; rm -rf "$T"' EXIT
@@ -23,11 +23,11 @@ with() { # what node-3 does, then a command
     SHERD_TEST_MISBEHAVE=$how@node-3 "$LIAR" "$@" --progress none --timeout 60 >out 2>err </dev/null
     code=$?
 }
-named() { grep -q 'going on with 3 of 4 nodes; node-3 (\|node-3 (.*counts as lost' err; }
+named() { grep -q 'continuing with 3 of 4 nodes; node-3 (\|node-3 (.*counts as lost' err; }
 
 for scheme in permute share plain "share --public b" "share --spare 1" blind; do
     ok=0
-    case $scheme in permute | share) faults=$all ;; *) faults=$planned ;; esac
+    case $scheme in permute|share) faults=$all ;; *) faults=$planned ;; esac
     for how in $faults; do
         masks=
         if [ "$scheme" = blind ]; then
@@ -39,7 +39,7 @@ for scheme in permute share plain "share --public b" "share --spare 1" blind; do
         [ $how != one ] || grep -q '"nodes_lost":1,' out || ok=1
         [ $ok = 0 ] || break
     done
-    report $ok "--scheme $scheme does without a node that cannot take part"
+    report $ok "--scheme $scheme works without a node that cannot work"
 done
 
 ok=0
@@ -47,7 +47,7 @@ for how in $faults; do
     with $how apply sigmoid A.npy -o C.npy -n 4 --json
     [ $code = 0 ] && named || { ok=1; echo "# $how: exit $code"; break; }
 done
-report $ok "an element-wise operation does without it"
+report $ok "an element-wise operation works without it"
 
 for by in "--by gradients" "--scheme plain" "--scheme permute" "--scheme share --mode exact" \
     "--by gradients --aggregate ring" "--by gradients --aggregate halving-doubling" \
@@ -63,10 +63,10 @@ for by in "--by gradients" "--scheme plain" "--scheme permute" "--scheme share -
         *) named || ok=1 ;;
         esac
     done
-    report $ok "a training $by does without it"
+    report $ok "a training $by works without it"
 done
 
-# One that says that it has 2^60 bytes is not given the work of the others, who have what is usual.
+# A node that declares 2^60 bytes is not given the work of the others, which declare usual sizes.
 /usr/bin/python3 -c "
 import numpy as np
 r = np.random.RandomState(2)
@@ -77,10 +77,10 @@ for verb in "multiply L.npy R.npy --scheme plain" "multiply L.npy R.npy --scheme
     "apply sigmoid L.npy"; do
     with vast $verb -o C.npy -n 4 --node-memory 300K --json
     [ $code = 0 ] && grep -q '"nodes_lost":0,' out && ! grep -q 'counts as lost' err
-    report $? "$verb: one that declares a huge memory does not stand alone"
+    report $? "$verb: a node that declares a huge memory does not get all the work"
 done
 
 with nan multiply A.npy B.npy -o C.npy -n 3 --scheme share
 [ $code = 5 ] && grep -q '2 of 3 nodes are up; node-3 (.*a rate that is negative or not a number' err
-report $? "where the others are not enough, the error names it"
+report $? "if the other nodes are too few, the error names it"
 echo "1..$n"

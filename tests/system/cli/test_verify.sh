@@ -1,11 +1,11 @@
 #!/bin/sh
-# Certificates from real runs, verified: honest ones pass, and edited, foreign and lying ones each get
-# their exit code. Speaks TAP.
+# Verification of certificates from real runs: correct ones pass; edited ones, those of other signers and
+# false ones get different exit codes. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 py() { /usr/bin/python3 -c "import hashlib, json, numpy as np
 $1" >>err 2>&1; }
-# says CODE WORDS ARGS...: exit code, and words on stderr
+# says CODE WORDS ARGS...: checks the exit code and words on stderr
 says() { want=$1 words=$2; shift 2; run verify "$@"; [ $code = "$want" ] && grep -q -- "$words" err; }
 
 py "
@@ -14,7 +14,7 @@ np.save('A.npy', r.standard_normal((31, 17))); np.save('B.npy', r.standard_norma
 np.save('v.npy', r.standard_normal(17)); np.save('u8.npy', r.integers(0, 256, (31, 17), np.uint8))
 "; report $? "operands are made with numpy"
 run keygen me.key; key=$(cat out)
-report $code "a coordinator gets a key"
+report $code "a key is made"
 
 run multiply A.npy B.npy -o C.npy -n 3 --mode exact --key me.key --certificate C.json
 [ $code = 0 ] && says 0 "equal: yes, bit for bit" C.json A.npy B.npy C.npy --signer "$key"
@@ -23,11 +23,11 @@ run multiply A.npy B.npy -o F.npy -n 3 --certificate F.json
 [ $code = 0 ] && says 0 "within gamma_k" F.json A.npy B.npy F.npy
 report $? "a float product verifies within its bound"
 run multiply u8.npy v.npy -o V.npy -n 2 --bits 12 --certificate V.json --certificate-public
-[ $code = 0 ] && says 0 "leaves the inputs out" V.json u8.npy v.npy V.npy && ! grep -q notice V.json
+[ $code = 0 ] && says 0 "has no digests of the inputs" V.json u8.npy v.npy V.npy && ! grep -q notice V.json
 report $? "integers by a vector verify, without input digests"
 run apply multiply A.npy A.npy -o M.npy -n 2 --certificate M.json
 [ $code = 0 ] && says 0 "bit for bit" M.json A.npy A.npy M.npy
-report $? "an element-wise product is not taken for a matrix product"
+report $? "an element-wise product is not verified as a matrix product"
 run multiply A.npy B.npy -o W.npy -n 3 --mode exact --bits 26 --certificate W.json
 [ $code = 0 ] && says 0 "modulo 2^127-1): a wrong one passed with probability 2^-60" W.json A.npy B.npy W.npy &&
     says 0 "modulo 2^61-1): a wrong one passed with probability 2^-60" C.json A.npy B.npy C.npy &&
@@ -37,7 +37,7 @@ f = lambda c: [c['method'], c['freivalds_trials'], c['freivalds_modulus_bits'], 
 assert f(v['C']) == ['freivalds', 1, 61, -60] and f(v['W']) == ['freivalds', 1, 127, -60]
 assert f(v['F']) == ['freivalds-float', 1, 0, 0] and f(v['M']) == ['sample', 0, 0, 0]
 assert [v[n]['sample_missed_ppm'] > 0 for n in 'CWFM'] == [False, False, False, True]"
-report $? "a certificate says what the check of its answers is worth"
+report $? "a certificate states the error probability of the check of answers"
 run multiply A.npy B.npy -o S.npy -n 3 --scheme share --bits 14 --bits-b 9 --certificate S.json
 [ $code = 0 ] && says 0 "modulo each prime): a wrong one passed with probability 2^-43" S.json A.npy B.npy S.npy &&
     grep -q 'float64 differs' err && run verify S.json A.npy B.npy S.npy --json && [ $code = 0 ] &&
@@ -45,10 +45,10 @@ run multiply A.npy B.npy -o S.npy -n 3 --scheme share --bits 14 --bits-b 9 --cer
 off = abs(s - f); i = np.unravel_index(off.argmax(), off.shape)
 assert 0 < d['largest'] <= d['bound'] and abs(d['largest'] - off.max()) < 1e-9
 assert (d['row'], d['col']) == i and abs(d['relative'] - np.linalg.norm(s - f) / np.linalg.norm(f)) < 1e-9"
-report $? "a product in shares verifies, at two widths, and its distance from float64 is told apart"
+report $? "a product in shares of two widths verifies, and its distance from float64 is reported separately"
 run verify C.json A.npy B.npy C.npy --json
 py "d = json.load(open('out')); assert d['ok'] and d['equal'] and d['entries'] == 403 == d['bit_equal']"
-report $? "a program gets the verdict as JSON"
+report $? "--json prints the result of the verification"
 
 py "n = json.load(open('C.json'))['nodes']['list']
 assert [x['name'] for x in n] == ['node-1', 'node-2', 'node-3'] and len({x['key'] for x in n}) == 3
@@ -56,7 +56,7 @@ assert all(x['key'].startswith('sha256:') for x in n)"
 report $? "a certificate names its nodes and their keys"
 run verify C.json A.npy B.npy C.npy --json
 py "n = json.load(open('out'))['nodes']; assert n[2]['name'] == 'node-3' and n[2]['domain'] == 'simulated-3'"
-report $? "and verify tells them"
+report $? "verify prints the nodes"
 
 run meta build z=dot:31x17x13 --nodes 3 -o C3.npz && run multiply A.npy B.npy -o C3.npy -n 3 --meta C3.npz --certificate C3.json
 [ $code = 0 ] && py "c = json.load(open('C3.json')); m = json.loads(bytes(np.load('C3.npz')['manifest']))
@@ -67,20 +67,20 @@ py "a = np.load('A.npy'); a[30, 16] += 1e-9; np.save('A2.npy', a)
 c = np.load('C.npy'); c[7, 5] = np.nextafter(c[7, 5], 9); np.save('C2.npy', c)
 d = json.load(open('C.json')); d['nodes']['count'] = 8; json.dump(d, open('edited.json', 'w'))
 open('cut.json', 'w').write(open('C.json').read()[:300])"
-says 3 "A2.npy is not the input" C.json A2.npy B.npy C.npy; report $? "another input is told"
-says 9 "C2.npy is not the result" C.json A.npy B.npy C2.npy; report $? "one changed bit of the result is told"
-says 6 "signature does not fit" edited.json A.npy B.npy C.npy; report $? "an edited certificate is told"
-says 3 "not a JSON object" cut.json A.npy B.npy C.npy; report $? "a truncated certificate is told"
-says 3 "the certificate says 31 x 17" C.json B.npy A.npy C.npy; report $? "swapped inputs are told"
-says 4 "none.json: cannot open" none.json; report $? "a certificate or folder that is not there is told"
-says 2 "expected 3 files" C.json A.npy C.npy; report $? "a missing matrix is told"
-says 4 "No such file" none.json A.npy B.npy C.npy; report $? "a missing certificate is told"
-says 6 "not by sha256:" F.json A.npy B.npy F.npy --signer "$key"; report $? "a stranger's signature is told"
+says 3 "A2.npy is not the input" C.json A2.npy B.npy C.npy; report $? "another input is reported"
+says 9 "C2.npy is not the result" C.json A.npy B.npy C2.npy; report $? "one changed bit of the result is reported"
+says 6 "signature does not fit" edited.json A.npy B.npy C.npy; report $? "an edited certificate is reported"
+says 3 "not a JSON object" cut.json A.npy B.npy C.npy; report $? "a truncated certificate is reported"
+says 3 "the certificate states 31 x 17" C.json B.npy A.npy C.npy; report $? "swapped inputs are reported"
+says 4 "none.json: cannot open" none.json; report $? "a missing certificate or folder is reported"
+says 2 "expected 3 files" C.json A.npy C.npy; report $? "a missing matrix is reported"
+says 4 "No such file" none.json A.npy B.npy C.npy; report $? "a missing certificate is reported"
+says 6 "not by sha256:" F.json A.npy B.npy F.npy --signer "$key"; report $? "a signature by another key is reported"
 says 2 "--head is for checkpoints" C.json A.npy B.npy C.npy --head "sha256:$(printf %064d 0)"
-report $? "a head beside a certificate is refused, not passed over"
-says 2 "expected key=sha256:" C.json A.npy B.npy C.npy --signer me; report $? "a key that is none is told"
+report $? "--head with a certificate is refused, not ignored"
+says 2 "expected key=sha256:" C.json A.npy B.npy C.npy --signer me; report $? "an invalid key is reported"
 
-# A coordinator that signs a wrong result: only computing it again can tell.
+# A coordinator that signs a wrong result: only computing it again detects this.
 lie() {
     py "d = json.load(open('C.json')); d.pop('signature'); c = np.load('C2.npy')
 head = 'sherd-matrix-v1 %s %d %d\n' % (c.dtype.str, *c.shape)
@@ -92,9 +92,9 @@ open('msg', 'w').write('sherd-certificate-v1\n' + json.dumps(d, sort_keys=True, 
 s['value'] = open('sig', 'rb').read().hex(); d['signature'] = s; json.dump(d, open('lie.json', 'w'))"
 }
 lie && says 9 "1 of 403 entries differ.*row 7, column 5" lie.json A.npy B.npy C2.npy --signer "$key"
-report $? "a signed lie is found by computing it again"
+report $? "a signed wrong result is found by computing it again"
 
-# A chain of checkpoints by the description of the format alone.
+# A chain of checkpoints, written from the description of the format alone.
 py "
 import os
 os.mkdir('run'); before = bytes(32)
@@ -105,18 +105,18 @@ for k in (5, 10, 15):
     before = hashlib.sha256(open('run/' + name, 'rb').read()).digest()
 open('run/head', 'w').write('%s sha256:%s\n' % (name, before.hex()))"
 head=$(cut -d' ' -f2 run/head)
-says 0 'checkpoints: 3, whole and in order' run && grep -q "$head" err && says 0 'as given' run --head "$head" &&
+says 0 'checkpoints: 3, complete and in order' run && grep -q "$head" err && says 0 'as given' run --head "$head" &&
     run verify run --json && py "d = json.load(open('out')); assert d['ok'] and d['checkpoints'] == 3 and d['step'] == 15"
-report $? "a chain that numpy wrote is walked to its head"
+report $? "a chain that numpy wrote verifies up to its head"
 other=sha256:$(echo "${head#sha256:}" | tr 0123456789 1234567890)
 says 12 'not in sha256' run --head "$other" && says 2 '64 hexadecimal' run --head "sha256:12" &&
-    says 2 'not signed' run --signer "$key" && says 2 'nothing behind it' run A.npy && mkdir none &&
-    says 2 'has no checkpoints' none && says 2 'matrices behind it' C.json A.npy
-report $? "another head, an empty folder and arguments too many are refused"
+    says 2 'not signed' run --signer "$key" && says 2 'expected no argument after it' run A.npy && mkdir none &&
+    says 2 'has no checkpoints' none && says 2 'matrices after it' C.json A.npy
+report $? "another head, an empty folder and extra arguments are refused"
 cp -r run bent && py "b = bytearray(open('bent/checkpoint-000000000010.npz', 'rb').read()); b[len(b) // 2] ^= 4
 open('bent/checkpoint-000000000010.npz', 'wb').write(b)" && says 12 'checkpoint-000000000010' bent &&
     cp -r run cut && rm cut/checkpoint-000000000015.npz && says 12 'is missing, which head names' cut &&
     run verify cut --json && [ $code = 12 ] && py "assert json.load(open('out'))['error']['code'] == 12" &&
     cp -r run gap && rm gap/checkpoint-000000000010.npz && says 12 'one between them is missing' gap
-report $? "a flipped bit, a missing end and a gap are exit 12"
+report $? "a flipped bit, a missing end and a gap give exit code 12"
 echo "1..$n"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# What is said to somebody who errs: the cause, the place, and what to do about it, with the right
-# exit code; and the words at the end of a training that went well. Speaks TAP.
+# Error messages: cause, place and remedy, with the right exit code; and the last lines of a successful
+# training. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 PY=/usr/bin/python3
 py() { "$PY" -c "import json, numpy as np
 $1" >>err 2>&1; }
-# told CODE WORDS REMEDY ARGS...: exit code, and both parts on stderr
+# told CODE WORDS REMEDY ARGS...: checks the exit code, and words and remedy on stderr
 told() {
     want=$1 words=$2 remedy=$3
     shift 3
@@ -35,11 +35,11 @@ np.savetxt('some.csv', np.ones((3, 5)), delimiter=',')"
 train() { told "$1" "$2" "$3" train good.conf --data "$4"; }
 train 3 "onehot.npz: y: expected 1 column, found 2" "y.argmax(axis=1)" onehot.npz &&
     train 3 "wide.npz: y: expected 1 column, found 3" "targets = values" wide.npz &&
-    train 3 "short.npz: x has 60 rows and y has 50" "every row of inputs" short.npz &&
+    train 3 "short.npz: x has 60 rows and y has 50" "each row of inputs" short.npz &&
     train 3 "half.npz: has x but not y" "numpy.savez" half.npz &&
     train 11 "nan.npz: row 5, column 2 is nan" "leave such rows out" nan.npz &&
-    train 3 "narrow.npy: .*found 1 column$" "x and y apart" narrow.npy
-report $? "what is wrong with the shape of data comes with what to do about it"
+    train 3 "narrow.npy: .*found 1 column$" "x and y separately" narrow.npy
+report $? "an error in the shape of data has a remedy"
 train 3 "none.npy: holds no examples" "a row for each" none.npy &&
     train 3 "none.npz: holds no examples" "a row for each" none.npz
 report $? "a file without examples is named"
@@ -50,7 +50,7 @@ for units in 2000000000 99999999999999999999 0 -3; do
     told 3 "bad.conf:2: layer: expected dense and a whole number from 1 to 1000000000, found 'dense $units'" \
         TRAINING.md train bad.conf --data good.npz || ok=1
 done
-report $ok "a width out of range is told with its range"
+report $ok "a width out of range is reported with the range"
 
 told 2 "--aggregate: expected .*, found 'halving'" "did you mean halving-doubling" train spiral -n 2 \
     --by gradients --aggregate halving &&
@@ -62,52 +62,52 @@ told 2 "--aggregate: expected .*, found 'halving'" "did you mean halving-doublin
         --staleness-max 3 &&
     told 2 "4 colluding nodes: expected 1 to 3 of 5" "more nodes" train spiral -n 5 --by gradients \
         --aggregate secure --simulate --colluding 4
-report $? "options that do not go together, or not so far, come with what does"
+report $? "options that exclude each other, or are out of range, have a remedy"
 
 told 4 "--seed names a file of 32 bytes; 7: cannot open" "head -c 32" train spiral --seed 7 &&
     told 4 "--seed names a file of 32 bytes; 7: cannot open" "head -c 32" meta build --nodes 3 \
         --seed 7 -o meta.npz z=dot:4x4x4
-report $? "a number for a seed is answered with what a seed is"
+report $? "a number as a seed is answered with the description of a seed"
 
-told 2 "\"z=dott:3x4x5\": 'dott' is no kind of operation" "did you mean 'dot'" meta build \
+told 2 "\"z=dott:3x4x5\": 'dott' is not a kind of operation" "did you mean 'dot'" meta build \
     z=dott:3x4x5 --nodes 3 -o meta.npz &&
-    told 2 "'sigmoyd' is no kind of operation" "did you mean 'sigmoid'" meta build a=sigmoyd:3x4 \
+    told 2 "'sigmoyd' is not a kind of operation" "did you mean 'sigmoid'" meta build a=sigmoyd:3x4 \
         --nodes 3 -o meta.npz &&
     told 2 "expected an operation, found \"z=foo:3x4\"" "NAME=dot" meta build z=foo:3x4 --nodes 3 \
         -o meta.npz
-report $? "a kind of operation that is nearly one is answered with that one"
+report $? "a misspelt kind of operation is reported with the nearest"
 
 told 3 "some.csv: is not a .npy, .npz or IDX file" "save it with numpy.save" audit --simulate permute \
     --data some.csv
-report $? "an audit says which files it reads"
+report $? "an audit names the file types that it reads"
 
 conf 's/rate = 0.1/rate = 1e9/'
 run train bad.conf --data good.npz --seed seed -o model.npz
 [ $code = 0 ] && grep -q "warning: the cost rose from [01][.].* in the first step to .*e+.* in the last epoch" err &&
     [ -s model.npz ] && run train good.conf --data good.npz --seed seed -o model.npz &&
     [ $code = 0 ] && ! grep -q warning err
-report $? "a cost that rises without end is warned of, one that falls is not"
+report $? "a rising cost causes a warning, a falling one does not"
 
 run train spiral --epochs 3 --plot p.svg --log l.jsonl -o model.npz
 [ $code = 0 ] && grep -qx "model: model.npz" out && grep -qx "log: l.jsonl" out &&
     if command -v gnuplot >/dev/null; then grep -qx "plot: p.svg" out; else ! grep -q "^plot" out; fi
-report $? "the last lines name what was written"
+report $? "the last lines name the files written"
 run train spiral --epochs 3
-[ $code = 0 ] && grep -q "no -o MODEL.npz: the model will not be kept" err &&
-    run train spiral --epochs 3 --checkpoint chain && ! grep -q "will not be kept" err
-report $? "a model that will not be kept is told before it is made"
+[ $code = 0 ] && grep -q "no -o MODEL.npz: the model will not be saved" err &&
+    run train spiral --epochs 3 --checkpoint chain && ! grep -q "will not be saved" err
+report $? "a model that will not be saved is reported before the training"
 
 run train spiral --epochs 3 --checkpoint chian --resume
 [ $code = 0 ] && grep -q "chian has no checkpoint: this run begins with the first step" err &&
-    run train spiral --epochs 4 --checkpoint chian --resume && [ $code = 0 ] && ! grep -q anew err
-report $? "resuming where nothing is says that it begins"
+    run train spiral --epochs 4 --checkpoint chian --resume && [ $code = 0 ] && ! grep -q "begins with the first step" err
+report $? "resuming without a checkpoint reports that the run begins with the first step"
 cp -r chain headless
 rm headless/head
 told 12 "headless/head: is missing" "another folder: --initial" verify headless &&
     echo junk >headless/head && told 12 "head: is damaged" "another folder" train spiral --epochs 9 \
     --checkpoint headless --resume &&
     run train spiral --epochs 1 --initial headless/checkpoint-000000000003.npz && [ $code = 0 ]
-report $? "a chain without its head says how its weights are used again"
+report $? "the error for a chain without its head explains how to use its weights"
 
 mkdir fixed && cp model.npz fixed/there.npz && chmod 555 fixed
 if [ "$(id -u)" = 0 ]; then
@@ -121,28 +121,28 @@ if [ -n "$as" ] && $as "$S" version >/dev/null 2>&1; then
     code=$?
     [ $code = 4 ] && grep -q "fixed/new.npz: cannot write: Permission denied" err &&
         [ ! -e fixed/new.npz ]
-    report $? "a folder that may not be written is told as that"
+    report $? "a folder without write permission is reported as such"
     if [ "$as" != env ]; then
         $as env XDG_CONFIG_HOME="$T/theirs" "$S" train spiral --epochs 2 >out 2>err
         code=$?
         [ $code = 0 ] && chmod 755 theirs theirs/sherd && chmod 600 theirs/sherd/config &&
             ! $as env XDG_CONFIG_HOME="$T/theirs" "$S" train spiral --epochs 2 >out 2>err &&
             grep -q "config: cannot open the configuration file: Permission denied" err
-        report $? "another user's settings folder is passed over, one's own unreadable file is not"
+        report $? "another user's configuration folder is ignored, an unreadable file of the user is not"
     fi
 fi
 chmod 755 fixed
 py "import socket, subprocess
-def said(*args): # what each write to stderr held
+def writes(*args): # returns the contents of each write to stderr
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     subprocess.run(['$S', *args], stderr=its, stdout=subprocess.DEVNULL, timeout=60); its.close()
     ours.setblocking(False); writes = []
     try:
         while True: writes.append(ours.recv(65536).decode())
     except BlockingIOError: return writes
-error = said('train', 'no\nsuch')
+error = writes('train', 'no\nsuch')
 assert len(error) == 1 and error[0].count('\n') == 2 and 'no\\\\x0asuch' in error[0], error
-words = said('train', 'spiral', '--epochs', '2')
+words = writes('train', 'spiral', '--epochs', '2')
 assert words and all(w.endswith('\n') for w in words), words"
-report $? "what is said at once is one write: processes do not speak into each other's words"
+report $? "each message is one write, so messages of several processes do not mix"
 echo "1..$n"

@@ -20,7 +20,8 @@ report $? "the recipe of the tutorial trains a model that numpy opens"
 "$S" train my.conf --data my.csv --epochs 1000000 --checkpoint run -q >log 2>&1 &
 pid=$!
 trap 'kill -9 $pid 2>/dev/null; rm -rf "$T"' EXIT
-await test -s run/head
+second() { [ "$(ls run 2>/dev/null | grep -c '^checkpoint')" -gt 1 ]; } # the first one is of the initial weights
+await second
 kill -9 $pid
 wait $pid 2>/dev/null
 run train my.conf --data my.csv --epochs 1000000 --checkpoint run --resume --timeout 1 -q

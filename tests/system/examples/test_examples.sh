@@ -16,7 +16,7 @@ example() { # name, command...
         echo "not ok - $name"; sed 's/^/# /' "$work/log"; failed=1
     fi
 }
-example "a cluster that outlives commands" examples/cluster.sh
+example "a script with a cluster that outlives commands" examples/cluster.sh
 example "the MNIST layer on drawn digits" examples/mnist-layer.sh "" 500
 if [ -d ../shared/data/mnist ]; then
     example "the MNIST layer on MNIST" examples/mnist-layer.sh ../shared/data/mnist 2000
@@ -24,9 +24,9 @@ else
     echo "ok - the MNIST layer on MNIST # SKIP no ../shared/data/mnist"
 fi
 
-# What an example would show is worth nothing if it showed the same of a command that fails or lies.
-# This one does as sherd does but for one thing, TRAP: "fail WORD..." ends once with status 3 where the
-# command line begins with these words, "lie FILE" changes one entry of an output of that name.
+# The examples must fail if the command fails or gives wrong results. This wrapper runs sherd with one
+# exception, TRAP: "fail WORD..." ends once with status 3 if the command line begins with these words,
+# "lie FILE" changes one entry of an output of that name.
 mkdir "$work/trap"
 cat >"$work/trap/sherd" <<END
 #!/bin/bash
@@ -53,9 +53,9 @@ trapped() { # what, command...
     status=$?
     if [ $status -ne 0 ] && { [ -e "$work/lied" ] || [ -e "$work/failed" ]; } &&
         ! sherd cluster status >>"$work/log" 2>&1; then
-        echo "ok - ${1##*/} fails where sherd does: $what"
+        echo "ok - ${1##*/} fails if sherd does: $what"
     else
-        echo "not ok - ${1##*/} fails where sherd does: $what (status $status)"
+        echo "not ok - ${1##*/} fails if sherd does: $what (status $status)"
         sed 's/^/# /' "$work/log"; failed=1
         sherd cluster down >/dev/null 2>&1
     fi

@@ -1,4 +1,4 @@
-/* A library that multiplies wrongly, put before an example: one that compares must see it. */
+/* A library that multiplies wrongly, preloaded into an example that compares its result. */
 #include <dlfcn.h>
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 #!/bin/bash
-# What `make install` puts in place is enough for a program of somebody else: examples/product.c is
-# built against an installed copy through pkg-config, shared and static, and run on seven nodes;
-# examples/node.c has a node and its coordinator in one process.
+# `make install` is sufficient for other programs: examples/product.c is built against an installed copy
+# through pkg-config, shared and static, and run on seven nodes; examples/node.c has a node and its
+# coordinator in one process.
 set -u
 cd "$(dirname "$0")/../../.." || exit 2
 if [ -n "${SAN:-}" ]; then
@@ -26,13 +26,13 @@ staged() {
     [ ! -e "$work/final" ] || { echo "wrote past DESTDIR"; return 1; }
     mv "$work/stage$work/final" "$work/final"
 }
-# Without it README's program ends with "libsherd.so.0: cannot open shared object file".
-cache_is_told() {
+# Without an update of the cache, README's program ends with "libsherd.so.0: cannot open shared object file".
+cache_is_updated() {
     mkdir "$work/sbin"
     printf '#!/bin/sh\necho told >>"%s/told"\n' "$work" >"$work/sbin/ldconfig"
     chmod +x "$work/sbin/ldconfig"
     PATH=$work/sbin:$PATH make B="$b" PREFIX="$work/mine" DESTDIR="$work/staged" install || return 1
-    [ ! -e "$work/told" ] || { echo "staging is not installing"; return 1; }
+    [ ! -e "$work/told" ] || { echo "ldconfig ran for a staged copy"; return 1; }
     PATH=$work/sbin:$PATH make B="$b" PREFIX="$work/mine" install && [ "$(wc -l <"$work/told")" -eq 1 ] || return 1
     PATH=$work/sbin:$PATH make B="$b" PREFIX="$work/mine" uninstall && [ "$(wc -l <"$work/told")" -eq 2 ]
 }
@@ -51,7 +51,7 @@ export PKG_CONFIG_PATH=$work/final/lib/pkgconfig
 version() {
     [ "$(pkg-config --modversion sherd)" = "$(sed -n 's/^.define SHERD_VERSION "\(.*\)"/\1/p' include/sherd/version.h)" ]
 }
-# A name with a space, as a shell's eval or a build tool reads what pkg-config says.
+# A prefix with a space, as the output of pkg-config is read by a shell's eval or a build tool.
 spaced() {
     local flags
     make B="$b" PREFIX="$work/my own" install || return 1
@@ -98,7 +98,7 @@ node_inside() {
         grep -q '^the node computed [1-9]' "$work/out" && grep -q 'equal: yes' "$work/out" &&
         grep -q 'coordinator .* connected' "$work/said"
 }
-# Whatever is declared anywhere is there through sherd.h, in C++ too, under the library's own names.
+# sherd.h declares all functions of all headers, also in C++, under the names that the library exports.
 from_cpp() {
     cat >"$work/product.cpp" <<'EOF'
 #include <sherd/sherd.h>
@@ -136,14 +136,14 @@ EOF
         LD_LIBRARY_PATH=$work/final/lib "$work/cpp" "$work/final/bin/sherd" | tee "$work/out" &&
         grep -q '^19 22 43 50, ' "$work/out"
 }
-# Without a program the command is found by where the library lies, not by PATH or the present folder.
+# Without a program the command is found by the path of the library, not by PATH or the current folder.
 finds_command() {
     (cd / && PATH=/usr/bin:/bin LD_LIBRARY_PATH=$work/final/lib "$work/cpp") | tee "$work/out" &&
         grep -q '^19 22 43 50, ' "$work/out"
 }
 run_shared() { LD_LIBRARY_PATH=$work/final/lib "$work/shared" "$work/final/bin/sherd" | tee "$work/out" && grep -q 'equal: yes' "$work/out"; }
 run_static() { "$work/static" "$work/final/bin/sherd" | tee "$work/out" && grep -q 'equal: yes' "$work/out"; }
-# One entry of the result is changed behind the library's back.
+# A preloaded library changes one entry of the result.
 run_wrong() {
     if LD_PRELOAD=$(realpath "$b")/tests/system/install/preload_wrong.so LD_LIBRARY_PATH=$work/final/lib \
         "$work/shared" "$work/final/bin/sherd" >"$work/out" 2>&1; then
@@ -157,15 +157,15 @@ clean() {
     [ -z "$(find "$work/final" ! -type d)" ] || { find "$work/final" ! -type d; return 1; }
 }
 case_of "make install stages a copy under DESTDIR" staged
-case_of "the linker's cache is told of a library that comes or goes" cache_is_told
-case_of "headers, libraries, command, man page and pkg-config file are there" everything_is_there
-case_of "pkg-config tells the version" version
-case_of "a prefix with a space in its name serves too" spaced
-case_of "a program builds with the shared library and nothing else on its line" shared
+case_of "installing and removing the library updates the linker's cache" cache_is_updated
+case_of "headers, libraries, command, man page and pkg-config file are installed" everything_is_there
+case_of "pkg-config reports the version" version
+case_of "a prefix may contain a space" spaced
+case_of "a program builds with the flags of the shared library only" shared
 case_of "the same program builds with the static library" static
 case_of "with the shared library it multiplies on seven nodes" run_shared
 case_of "with the static library it multiplies on seven nodes" run_static
-case_of "where the product is wrong it says so and fails" run_wrong
+case_of "the program reports a wrong product and fails" run_wrong
 case_of "a program trains a network over nodes, saves it and uses it" trains
 case_of "a program certifies a product and verifies the certificate" certifies
 case_of "a node and its coordinator run in one program" node_inside

@@ -267,11 +267,28 @@ static void options_that_cannot_be_are_refused(void **state)
     WITH(peers_file, in_dir("none.txt"), SHERD_EOPEN, "none.txt");
     WITH(peers, "x", SHERD_EFORMAT, "list of peers:1");
     WITH(record_dir, "/proc/none", SHERD_EOPEN, "/proc/none");
-    WITH(cores, "one", SHERD_EINVAL, "no list of cores");
+    WITH(cores, "one", SHERD_EINVAL, "not a list of cores");
     close(fd);
 }
 
 /* Waits until the coordinator has lost its node. */
+static void a_start_that_fails_leaves_no_record(void **state)
+{
+    (void)state;
+    struct stat st;
+    sherd_node_options o = options();
+    o.record_dir = in_dir("none");
+    o.listen = "127.0.0.1:1x";
+    refused(SHERD_EINVAL, o, "1x");
+    assert_int_not_equal(stat(o.record_dir, &st), 0);
+    o = options();
+    o.record_dir = in_dir("none");
+    o.identity = NULL;
+    o.key_file = "/nowhere/key";
+    refused(SHERD_EOPEN, o, "/nowhere/key");
+    assert_int_not_equal(stat(o.record_dir, &st), 0);
+}
+
 static void lose(sherd_cluster *c)
 {
     sherd_node_info info = { .size = sizeof info };
@@ -316,7 +333,7 @@ static void an_allow_list_can_be_replaced(void **state)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-/* A backend whose products wait until they are let go. */
+/* A backend whose products wait until they are released. */
 static atomic_int entered, released;
 
 static int compute_late(void *ctx, const sherd__call *c, const sherd__fragment *left,
@@ -482,8 +499,8 @@ static void examples_in_memory_are_charged_to_a_ledger(void **state)
     o.hooks.log = hear;
     said[0] = '\0';
     sherd_node *n = start(&o);
-    assert_non_null(strstr(said, "own.ledger: made a new privacy ledger"));
-    assert_non_null(strstr(said, "takes part in no sum"));
+    assert_non_null(strstr(said, "own.ledger: created an empty privacy ledger"));
+    assert_non_null(strstr(said, "joins no sum"));
     assert_null(strstr(said, "without noise"));
     assert_int_equal(stat(own.ledger, &st), 0);
     assert_int_equal(sherd_node_privacy_get(n, &p, NULL), 0);
@@ -497,8 +514,8 @@ static void examples_in_memory_are_charged_to_a_ledger(void **state)
     own.any_peers = true;
     said[0] = '\0';
     n = start(&o);
-    assert_null(strstr(said, "new privacy ledger"));
-    assert_null(strstr(said, "takes part in no sum"));
+    assert_null(strstr(said, "empty privacy ledger"));
+    assert_null(strstr(said, "joins no sum"));
     assert_non_null(strstr(said, "without noise"));
     assert_int_equal(sherd_node_privacy_get(n, &p, NULL), 0);
     assert_true(isinf(p.epsilon_max) && p.delta == 1e-3);
@@ -574,6 +591,7 @@ int main(void)
         cmocka_unit_test(signals_are_for_the_programs_threads),
         cmocka_unit_test(a_line_names_address_key_name_and_domain),
         cmocka_unit_test(options_that_cannot_be_are_refused),
+        cmocka_unit_test(a_start_that_fails_leaves_no_record),
         cmocka_unit_test(an_allow_list_can_be_replaced),
         cmocka_unit_test(a_running_product_is_waited_for_as_long_as_allowed),
         cmocka_unit_test(a_node_is_waited_for),

@@ -98,7 +98,7 @@ static void nodes_run_until_they_are_stopped(void **state)
         sherd_peers_free(list);
     }
     assert_int_equal(sherd_local_start(NULL, &o, &d), SHERD_EINVAL);
-    assert_non_null(strstr(d.message, "3 nodes is up already"));
+    assert_non_null(strstr(d.message, "3 nodes is already up"));
     assert_int_equal(sherd_local_status(&again, folder, NULL), 0);
     assert_string_equal(node(again, 2).line, node(l, 2).line);
     assert_int_equal(node(again, 2).pid, node(l, 2).pid);
@@ -200,6 +200,54 @@ static void a_start_that_fails_leaves_nothing_running(void **state)
     assert_int_equal(sherd_local_status(&l, folder, NULL), SHERD_EFEWNODES);
 }
 
+/* Writes a file into the folder. */
+static void put(const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static bool is_there(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+static void files_of_something_else_are_kept(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "key", "nodes", "node-a.log", "node-1.log" };
+    sherd_local_options o = options(1);
+    sherd_local *l;
+    for (size_t i = 0; i < 4; i++) {
+        sherd_diag d = { 0 };
+        put(names[i], "mine");
+        assert_int_equal(sherd_local_start(&l, &o, &d), SHERD_EOPEN);
+        assert_non_null(strstr(d.message, names[i]));
+        assert_true(is_there(names[i]));
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        assert_int_equal(unlink(path), 0);
+    }
+    /* An interrupted start left an empty state and its files. */
+    put("state", "[]");
+    put("key", "old");
+    put("node-1.log", "old");
+    put("notes", "mine");
+    assert_int_equal(sherd_local_start(&l, &o, NULL), 0);
+    assert_int_equal(sherd_local_stop(folder, NULL, NULL), 0);
+    sherd_local_free(l);
+    assert_true(is_there("notes") && !is_there("key"));
+    char path[512];
+    snprintf(path, sizeof path, "%s/notes", folder);
+    assert_int_equal(unlink(path), 0);
+}
+
 /* Every allocation of the first ones fails once. */
 static void memory_can_be_short(void **state)
 {
@@ -234,6 +282,7 @@ int main(void)
         cmocka_unit_test(where_none_were_started_it_is_told),
         cmocka_unit_test(a_folder_that_others_can_access_is_refused),
         cmocka_unit_test(a_start_that_fails_leaves_nothing_running),
+        cmocka_unit_test(files_of_something_else_are_kept),
         cmocka_unit_test(memory_can_be_short),
     };
     return cmocka_run_group_tests_name("node/local", tests, begin, end);

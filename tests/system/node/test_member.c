@@ -71,7 +71,7 @@ static void a_members_key_gives_access_to_its_blocks_only(void **unused)
     sherd__link_flush(m.link);
     hub_wait(&member, m.gone, 1, 10000);
     assert_int_equal(m.results, 0);
-    assert_non_null(strstr(m.text, "blocks of its circle only"));
+    assert_non_null(strstr(m.text, "blocks of its all-reduce group only"));
 
     /* The coordinator disconnects, which ends the group. */
     tie_down(&lead, &t);

@@ -81,7 +81,7 @@ static void a_refusing_node_sends_its_reason(void **s)
     tie t;
     provoke("refuse", &t, 1, 15000);
     assert_int_equal(t.refused, 1);
-    assert_string_equal(t.refusal.text, "no memory for it");
+    assert_string_equal(t.refusal.text, "not enough memory");
 }
 
 static void a_node_that_is_not_listed_behaves(void **s)

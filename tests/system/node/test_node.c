@@ -127,7 +127,7 @@ static void an_unknown_key_is_rejected_and_both_sides_are_informed(void **s)
     tie_up(&mine, &t, &p.peer);
     tie_down(&mine, &t);
     proc_stop(&p);
-    assert_non_null(strstr(p.words, "turned away 127.0.0.1"));
+    assert_non_null(strstr(p.words, "refused 127.0.0.1"));
 }
 
 static void the_address_in_the_allow_list_is_compared(void **s)
@@ -241,7 +241,7 @@ static void sigterm_sends_a_goodbye(void **s)
     tie_up(&mine, &t, &p.peer);
     send_signal(p.pid, SIGTERM);
     hub_wait(&mine, t.gone, 1, 10000);
-    assert_non_null(strstr(t.text, "node ends"));
+    assert_non_null(strstr(t.text, "the node is ending"));
     proc_wait(&p, 10000);
     assert_int_equal(p.status, 0);
 }

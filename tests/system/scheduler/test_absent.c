@@ -146,7 +146,7 @@ static double without_the_third(size_t way)
     command c;
     start(&c, ways[way].how, four_one_spare);
     char *said = finish(&c, 0);
-    must_say(said, "going on with 3 of 4 nodes; node-3");
+    must_say(said, "continuing with 3 of 4 nodes; node-3");
     must_say(said, ways[way].told);
     double late = told_seconds(said, "listen within ");
     third_is(&c, ways[way].state);
@@ -189,7 +189,7 @@ static void clear_schemes_continue_without_a_stopped_or_killed_node(void **s)
         command c;
         start(&c, ways[i / 2].how, clear);
         char *said = finish(&c, 0);
-        must_say(said, "going on with 3 of 4 nodes; ");
+        must_say(said, "continuing with 3 of 4 nodes; ");
         must_say(said, ways[i / 2].told);
         third_is(&c, "lost");
         free(said);
@@ -259,7 +259,7 @@ static bool goes_on(void)
     (void)send_signal(pid, SIGCONT);
     int64_t held = clock_now_ms() - c.began_ms;
     char *said = finish(&c, 0);
-    bool without = strstr(said, "going on") != NULL;
+    bool without = strstr(said, "continuing") != NULL;
     if (without && held < 500) fail_msg("continued after %d ms: %s", (int)held, said);
     if (!without) third_is(&c, "up");
     free(said);
@@ -331,7 +331,7 @@ static void a_remote_node_that_never_sends_anything_is_left_out(void **s)
     list(3, port);
     start(&c, NULL, spare);
     char *said = finish(&c, 0);
-    must_say(said, "going on with 3 of 4 nodes; mute (127.0.0.1:");
+    must_say(said, "continuing with 3 of 4 nodes; mute (127.0.0.1:");
     must_say(said, "it has not answered within ");
     free(said);
     command_free(&c);

@@ -93,7 +93,9 @@ static void here(run *r, world *w)
     sherd_diag d = { 0 };
     sherd__gradients_options g = begin(r, w);
     assert_int_equal(sherd__gradients_here(&g.engine, &w->recipe, &w->data,
-                                           sherd__shard_most(ROWS, 8), 17, 1, &d),
+                                           &(sherd__here_options){ sherd__shard_most(ROWS, 8), 17,
+                                                                   1 },
+                                           &d),
                      0);
     assert_int_equal(sherd__stepper_gradients(&r->stepper, &g, &d), 0);
 }

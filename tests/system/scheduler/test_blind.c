@@ -245,7 +245,7 @@ static void masks_that_must_not_be_used_are_refused(void **s)
              "--masks");
     must_end(RUN("multiply", a_file, b_file, "-o", c_file, "--masks", masks, "-n", "1"), 2,
              "no effect under --scheme permute");
-    must_end(RUN(MULTIPLY, "-n", "1", "--bits", "12"), 2, "asked for 12 of A");
+    must_end(RUN(MULTIPLY, "-n", "1", "--bits", "12"), 2, "requested 12 of A");
     must_end(RUN(MULTIPLY, "-n", "1", "--mode", "float"), 2, "is exact");
     must_end(RUN(MULTIPLY, "-n", "1", "--colluding", "2"), 2, "no effect under --scheme blind");
     must_end(RUN("multiply", a_file, b_file, "-o", masks, "--scheme", "blind", "--masks", masks,
@@ -271,7 +271,7 @@ static void masks_that_must_not_be_used_are_refused(void **s)
     must_end(RUN(MULTIPLY, "-n", "1"), 10, "5 rows of masks are left, and A has 40");
     copy_file(saved, masks);
     must_end(RUN(MULTIPLY, "-n", "1"), 10,
-             "an older copy: it says that 0 rows were used, and 40 were");
+             "an older copy: it records 0 used rows, and 40 were used");
 }
 
 static void a_dry_run_uses_no_masks(void **s)

@@ -17,6 +17,7 @@
 #include "core/alloc.h"
 #include "core/rand.h"
 #include "matrix/gemm.h"
+#include "scheduler/cluster/state.h"
 #include "sherd/forecast.h"
 
 #define NODES 7u
@@ -317,6 +318,11 @@ static void links_are_measured_with_their_constants(void **state)
     if (sherd_rates_probe(cluster, &rates, &d)) fail_msg("%s", d.message);
     assert_true(rates.session > 1e6 && rates.session < 1e12);
     assert_true(rates.link == 0); /* has no effect here */
+    cluster->simulated = false;   /* as if its nodes were on other hosts */
+    int err = sherd_rates_probe(cluster, &rates, &d);
+    cluster->simulated = true;
+    if (err) fail_msg("%s", d.message);
+    assert_true(rates.link > 1e5 && rates.link < 1e12);
 }
 
 int main(void)

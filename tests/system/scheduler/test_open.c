@@ -325,7 +325,7 @@ static void a_node_with_another_key_is_named_and_left_out(void **state)
         sherd_report_fini(&r);
     }
     sherd_cluster_close(c);
-    if (!strstr(told, "going on with 3 of 4 nodes; absent (127.0.0.1:")) fail_msg("%s", told);
+    if (!strstr(told, "continuing with 3 of 4 nodes; absent (127.0.0.1:")) fail_msg("%s", told);
     assert_null(strstr(told, "takes over")); /* it was already reported that it takes no part */
     int err = open_file(&c, UP + 1, &d);     /* if it is needed, the error says why it is absent */
     assert_true(err < 0);

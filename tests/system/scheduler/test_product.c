@@ -219,7 +219,7 @@ static void the_time_of_preparing_counts_in_the_time_limit(void **state)
     o.exact = true;
     o.timeout_ms = 1;
     assert_int_equal(sherd_multiply(cluster, a.v, b.v, c, 3, &o, &r, &d), SHERD_ETIMEOUT);
-    assert_non_null(strstr(d.message, "preparing left nothing"));
+    assert_non_null(strstr(d.message, "preparing took all"));
     assert_int_equal(r.nodes, 0); /* no byte was sent */
     sherd_report_fini(&r);
     free(a.memory);
@@ -328,6 +328,26 @@ static void with_shuffles(const char *path, const uint8_t *seed, bool dot, bool 
                   : sherd_apply(cluster, SHERD_OP_TANH, a, a, out, 30, &o, r, &d);
     if (err) fail_msg("%s", d.message);
     sherd_meta_free(meta);
+}
+
+static void a_second_operand_that_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    double x[6] = { 1 }, out[6];
+    sherd_product_options o = { .size = sizeof o };
+    const sherd_view a = sherd_view_c(x, SHERD_F64, 2, 3);
+    sherd_view b = a;
+    sherd_diag d = { 0 };
+    b.dtype = (sherd_dtype)99;
+    assert_int_equal(sherd_apply(cluster, SHERD_OP_MINUS, a, b, out, 3, &o, NULL, &d),
+                     SHERD_EINVAL);
+    assert_non_null(strstr(d.message, "B"));
+    b = a;
+    b.data = NULL;
+    assert_int_equal(sherd_apply(cluster, SHERD_OP_MINUS, a, b, out, 3, &o, NULL, NULL),
+                     SHERD_EINVAL);
+    b = (sherd_view){ .data = NULL };
+    assert_int_equal(sherd_apply(cluster, SHERD_OP_TANH, a, b, out, 3, &o, NULL, NULL), 0);
 }
 
 static void stored_metadata_gives_the_results_of_its_seed(void **state)
@@ -522,6 +542,7 @@ int main(void)
         cmocka_unit_test(the_hooks_of_a_call_replace_those_of_the_cluster),
         cmocka_unit_test(options_and_reports_without_a_size_are_refused),
         cmocka_unit_test(element_wise_operations_give_the_promised_bits),
+        cmocka_unit_test(a_second_operand_that_cannot_be_is_refused),
         cmocka_unit_test(stored_metadata_gives_the_results_of_its_seed),
         cmocka_unit_test(a_liar_ends_a_strict_call_and_is_left_out_of_others),
         cmocka_unit_test(a_node_that_sends_garbage_after_a_product_is_named),

@@ -71,10 +71,10 @@ static void a_node_that_reports_no_memory_is_named_and_left_out(void **s)
     sherd_product_options o = share_options(SHERD_SHARE, 1);
     share_multiply(c, &o, va, vb, NULL);
     share_multiply(c, &o, va, vb, NULL);
-    char *told = strstr(local_warned, "says that it has room for 64 bytes");
+    char *told = strstr(local_warned, "reports memory for 64 bytes");
     assert_non_null(told);
     assert_non_null(strstr(local_warned, "node-2"));
-    assert_null(strstr(told + 1, "says that it has room")); /* only once */
+    assert_null(strstr(told + 1, "reports memory for")); /* only once */
     for (int scheme = 0; scheme < 2; scheme++) { /* no node is spare: the others are enough */
         sherd_report r = { .size = sizeof r };
         o = scheme ? share_options(SHERD_PERMUTE, 0) : share_options(SHERD_SHARE, 0);
@@ -103,7 +103,7 @@ static void with_more_missing_than_spare_nodes_all_shares_are_made_again(void **
     assert_int_equal(share_count(root, "threshold"), 3);
     assert_int_equal(share_count(root, "nodes_lost"), 1);
     assert_true(json_is_true(json_object_get(json_object_get(root, "check"), "equal")));
-    if (!strstr(share_said, "all shares are made anew for the 4 domains that are left"))
+    if (!strstr(share_said, "all shares are made again for the 4 domains that are left"))
         fail_msg("%s", share_said);
     json_decref(root);
 }
@@ -119,7 +119,7 @@ static void if_a_node_refuses_all_shares_are_made_again_without_it(void **s)
     assert_int_equal(share_count(root, "encodings"), 2);
     assert_int_equal(share_count(root, "blocks"), 1);
     assert_true(json_is_true(json_object_get(json_object_get(root, "check"), "equal")));
-    if (!strstr(share_said, "all shares are made anew for the 4 domains that are left"))
+    if (!strstr(share_said, "all shares are made again for the 4 domains that are left"))
         fail_msg("%s", share_said);
     json_decref(root);
 }

@@ -105,7 +105,7 @@ static void a_node_may_be_lost_between_products_with_a_kept_operand(void **s)
     send_signal(local_pid(c, 2), SIGKILL);
     *local_warned = '\0';
     kept_product(&t, true);
-    if (!strstr(local_warned, "all shares are made anew for the 4 domains"))
+    if (!strstr(local_warned, "all shares are made again for the 4 domains"))
         fail_msg("%s", local_warned);
     *local_warned = '\0';
     kept_product(&t, false); /* with the shares that were made again */
@@ -128,7 +128,7 @@ static void a_node_may_be_lost_within_a_product_with_a_kept_operand(void **s)
         keep(&t, c, &o);
         *local_warned = '\0';
         kept_product(&t, transposed);
-        if (!strstr(local_warned, "all shares are made anew for the 4 domains"))
+        if (!strstr(local_warned, "all shares are made again for the 4 domains"))
             fail_msg("%s", local_warned);
         kept_product(&t, !transposed);
         keep_end(&t);

@@ -158,7 +158,7 @@ static void a_node_that_rejects_the_key_is_named_and_left_out(void **s)
         const json_t *n = json_array_get(json_object_get(root, "nodes"), i);
         assert_string_equal(json_string_value(json_object_get(n, "state")), i < 3 ? "up" : "lost");
     }
-    must_mention(&c, c.err, "going on with 3 of 4 nodes; n3 (127.0.0.1:");
+    must_mention(&c, c.err, "continuing with 3 of 4 nodes; n3 (127.0.0.1:");
     must_mention(&c, c.err, "it does not accept our key");
     json_decref(root);
     command_free(&c);

@@ -112,7 +112,9 @@ static sherd__gradient_engine engine_of(world *w, const sherd__gradients_options
                                .recurring = g->shards == 5,
                                .trace = on_trace };
     int err = here ? sherd__gradients_here(&e, &w->recipe, &w->data,
-                                           sherd__shard_most(w->batch, g->shards), g->bits, 2, &d)
+                                           &(sherd__here_options){
+                                               sherd__shard_most(w->batch, g->shards), g->bits, 2 },
+                                           &d)
                    : sherd__train_engine(&e, w->cluster, &o, &d);
     if (err) fail_msg("%s", d.message);
     return e;

@@ -225,8 +225,8 @@ static void a_node_that_dies_within_an_epoch_does_not_change_weights(void **s)
         fault f = { c, SIGKILL, 2, 1 };
         o.exposure_max = 1;
         trained_over(c, &o, false, &f, "a node killed");
-        if (i == 0) assert_non_null(strstr(local_warned, "all shares are made anew"));
-        if (i == 1) assert_null(strstr(local_warned, "made anew"));
+        if (i == 0) assert_non_null(strstr(local_warned, "all shares are made again"));
+        if (i == 1) assert_null(strstr(local_warned, "made again"));
         sherd_cluster_close(c);
     }
 }
@@ -240,7 +240,7 @@ static void a_spare_node_replaces_a_dead_one_to_the_end(void **s)
     sherd_product_options o = scheme(SHERD_SHARE, 1);
     fault f = { c, SIGKILL, 1, 1 };
     trained_over(c, &o, false, &f, "the fourth of four nodes killed");
-    assert_null(strstr(local_warned, "made anew"));
+    assert_null(strstr(local_warned, "made again"));
     sherd_cluster_close(c);
 }
 
@@ -271,7 +271,7 @@ static void a_node_that_stalls_within_an_epoch_does_not_change_weights(void **s)
     o.spare = 0;
     trained_over(c, &o, false, NULL, "a silent node");
     assert_non_null(
-        strstr(local_warned, "all shares are made anew for the 4 domains that are left"));
+        strstr(local_warned, "all shares are made again for the 4 domains that are left"));
     sherd_cluster_close(c);
 }
 

@@ -110,7 +110,7 @@ static void a_node_that_dies_does_not_change_weights(void **s)
     for (uint32_t spare = 0; spare < 2; spare++) {
         sherd_cluster *c = local_open(5, NULL, 0);
         trained_over(c, SHERD_SHARE, spare, true);
-        assert_int_equal(strstr(local_warned, "made anew") != NULL, spare == 0);
+        assert_int_equal(strstr(local_warned, "made again") != NULL, spare == 0);
         sherd_cluster_close(c);
     }
 }
@@ -137,8 +137,8 @@ static void a_node_too_old_for_windows_is_not_used_for_them(void **s)
     const sherd_keeping how = { PART, &w, 5 };
     sherd_cluster *c = local_open(5, "older@node-4", 0);
     trained_over(c, SHERD_SHARE, 0, false);
-    assert_non_null(strstr(local_warned, "takes no windows of images"));
-    assert_null(strstr(local_warned, "made anew"));
+    assert_non_null(strstr(local_warned, "does not support windows of images"));
+    assert_null(strstr(local_warned, "made again"));
     sherd_cluster_close(c);
 
     c = local_open(3, "older@node-2", 0);
@@ -148,9 +148,10 @@ static void a_node_too_old_for_windows_is_not_used_for_them(void **s)
     assert_int_equal(sherd_multiplier_keep_as(m, sherd_view_c(xs, SHERD_F64, N, PIXELS), &how,
                                               &kept, &d),
                      SHERD_EFEWNODES);
-    assert_string_equal(d.message, "2 domains of nodes are up, besides 1 of older nodes, which "
-                                   "take no windows of images; --scheme share with --colluding 1 "
-                                   "and --spare 0 needs 3 or more");
+    assert_string_equal(d.message,
+                        "2 domains of nodes are up, and 1 of older nodes, which do "
+                        "not support windows of images; --scheme share with --colluding 1 "
+                        "and --spare 0 needs 3 or more");
     assert_string_equal(d.hint, "update the older nodes");
     sherd_multiplier_free(m);
     sherd_cluster_close(c);

@@ -265,7 +265,7 @@ static void records_of_nodes_themselves_are_numbered_by_their_tasks(void **state
         v.of_coordinator = false;
         assert_int_equal(read_shares(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
         assert_true(s.numbered && !s.apart && s.code.shares == 3 && s.seen_len == 3);
-        if (!strstr(s.note, "follows from the numbers of their tasks")) fail_msg("%s", s.note);
+        if (!strstr(s.note, "the numbers of their tasks decide")) fail_msg("%s", s.note);
         for (unsigned i = 0; i < nodes; i++) {
             check_share(&s.seen[0], (i + 2) % 3, (i + 2) % 3, 0);
             check_share(&s.seen[2], (i + 2) % 3, (i + 2) % 3, 2);
@@ -336,7 +336,8 @@ static void tiles_beyond_the_limit_are_counted_and_reported(void **state)
     assert_int_equal(s.seen_len, 2);
     if (!strstr(s.left_out, "sent in 2 tiles: the first 1 are")) fail_msg("%s", s.left_out);
     sherd__shares_fini(&s);
-    for (w.rights = 2; w.rights > 1; w.rights = w.rights == 2 ? UINT32_MAX : 0) {
+    for (w.right_operands = 2; w.right_operands > 1;
+         w.right_operands = w.right_operands == 2 ? UINT32_MAX : 0) {
         assert_int_equal(sherd__shares_read(&s, &v, JOB, &w, NULL), 0); /* room only for what
                                                                          * exists */
         assert_int_equal(s.seen_len, 3);

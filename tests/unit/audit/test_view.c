@@ -342,7 +342,7 @@ static void descriptions_of_codes_are_checked_line_by_line(void **state)
         spool_file(dir, "rows.npy", "no array", 8);
         assert_int_equal(sherd__views_add(&v, dir, NULL), 0);
         assert_int_equal(v.coded_len, 1);
-        assert_non_null(strstr(v.trouble, "coded.jsonl:1 says of no operand"));
+        assert_non_null(strstr(v.trouble, "coded.jsonl:1 does not say how an operand is coded"));
         assert_non_null(strstr(v.trouble, "rows.npy holds no numbers of rows"));
         assert_null(v.order);
         const sherd__view_coded *c = sherd__view_coding(&v, 0xdeadbeef);
@@ -413,7 +413,7 @@ static void without_domains_each_node_is_a_domain_of_its_own(void **state)
         assert_int_equal(four_nodes(&v, version, some, NULL), 0);
         assert_true(!v.domains_known && v.domains_len == 4 && v.nodes[3].domain == 3);
         assert_string_equal(v.domains[1].name, "node-2");
-        assert_non_null(strstr(v.trouble, "each counts as one"));
+        assert_non_null(strstr(v.trouble, "each node counts as one"));
         assert_true(v.nodes[0].shuffled == (version == 2));
         sherd__views_fini(&v);
     }

@@ -67,7 +67,7 @@ static void put(sherd__bench *b, const char *name, double x, double y, double z)
 
 static const json_t *told(sherd__bench *b, const sherd__figure *f)
 {
-    sherd__bench_tell(b, f);
+    sherd__bench_report(b, f);
     return json_array_get(b->figures, json_array_size(b->figures) - 1);
 }
 
@@ -295,7 +295,7 @@ static void the_list_of_names_is_that_of_the_table(void **state)
         if (i > 0 && strcmp(name, sherd__measurements[i - 1].name) == 0) continue;
         if (i > 0) snprintf(names + strlen(names), sizeof names - strlen(names), ", ");
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s", name);
-        assert_true(sherd__measurements[i].figures[0].name && sherd__measurements[i].says);
+        assert_true(sherd__measurements[i].figures[0].name && sherd__measurements[i].title);
     }
     assert_string_equal(names, SHERD__MEASUREMENTS);
 }

@@ -1,4 +1,5 @@
-/* Options without effect: refused where they were typed, forgotten where they were set. */
+/* Options without effect: refused on the command line, forgotten if they come from another place.
+ * */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,17 +59,18 @@ static int close_file(void **state)
 
 static char *spare_and_check[] = { "SHERD_SPARE=3", "SHERD_CHECK=1", "SHERD_KEY=k", NULL };
 
-static void what_was_typed_is_for_the_caller_to_refuse(void **state)
+static void options_of_the_command_line_are_left_for_the_caller_to_refuse(void **state)
 {
     (void)state;
     static const char *const names[] = { "check", "spare", "group", NULL };
     parse("--spare 2 --group 4", spare_and_check, "");
-    assert_true(sherd__opt_idle(&cli, "spare"));
-    assert_int_equal(sherd__opt_int(&cli, "spare"), 2); /* still there, to be told of */
-    assert_string_equal(sherd__opts_idle(&cli, names), "spare");
+    assert_true(sherd__opt_ineffective(&cli, "spare"));
+    assert_int_equal(sherd__opt_int(&cli, "spare"), 2); /* still set, so that the caller can name it
+                                                         * */
+    assert_string_equal(sherd__opts_ineffective(&cli, names), "spare");
 }
 
-static void what_was_set_elsewhere_is_as_if_it_were_not(void **state)
+static void options_of_other_places_are_forgotten(void **state)
 {
     static const char *const names[] = { "check", "spare", "group", "nodes", "bits", NULL };
     (void)state;
@@ -76,7 +78,7 @@ static void what_was_set_elsewhere_is_as_if_it_were_not(void **state)
     assert_int_equal(sherd__opt_int(&cli, "spare"), 3);
     assert_int_equal(sherd__opt_int(&cli, "group"), 7);
     assert_true(sherd__opt_in_effect(&cli, "nodes"));
-    assert_null(sherd__opts_idle(&cli, names));
+    assert_null(sherd__opts_ineffective(&cli, names));
     assert_int_equal(sherd__opt_int(&cli, "spare"), 0); /* its preset */
     assert_int_equal(sherd__opt_int(&cli, "group"), 0);
     assert_false(sherd__opt_flag(&cli, "check"));
@@ -87,19 +89,20 @@ static void what_was_set_elsewhere_is_as_if_it_were_not(void **state)
     }
 }
 
-static void what_is_not_set_or_not_there_stays_so(void **state)
+static void options_that_are_not_set_or_do_not_exist_are_ignored(void **state)
 {
     static const char *const names[] = { "scheme", "check", "no-such-option", NULL };
     (void)state;
     parse("--no-check", NULL, "");
-    assert_null(sherd__opts_idle(&cli, names)); /* a flag that says no has no effect anyway */
+    assert_null(
+        sherd__opts_ineffective(&cli, names)); /* a flag that is turned off has no effect anyway */
     assert_false(sherd__opt_in_effect(&cli, "check"));
     assert_false(sherd__opt_in_effect(&cli, "scheme"));
     assert_int_equal(sherd__opt_choice(&cli, "scheme"), 0);
     assert_false(sherd__opts_clash(&cli, "check", "scheme"));
 }
 
-static void of_two_that_exclude_each_other_the_stronger_place_wins(void **state)
+static void the_option_of_the_stronger_place_wins(void **state)
 {
     (void)state;
     parse("--check", spare_and_check, "spare = 4\n");
@@ -117,7 +120,7 @@ static void of_two_that_exclude_each_other_the_stronger_place_wins(void **state)
     assert_int_equal(sherd__opt_int(&cli, "spare"), 3);
 }
 
-static void of_two_from_one_place_neither_does(void **state)
+static void two_options_of_one_place_are_left_for_the_caller_to_refuse(void **state)
 {
     (void)state;
     parse("", spare_and_check, "");
@@ -132,11 +135,11 @@ static void of_two_from_one_place_neither_does(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_typed_is_for_the_caller_to_refuse),
-        cmocka_unit_test(what_was_set_elsewhere_is_as_if_it_were_not),
-        cmocka_unit_test(what_is_not_set_or_not_there_stays_so),
-        cmocka_unit_test(of_two_that_exclude_each_other_the_stronger_place_wins),
-        cmocka_unit_test(of_two_from_one_place_neither_does),
+        cmocka_unit_test(options_of_the_command_line_are_left_for_the_caller_to_refuse),
+        cmocka_unit_test(options_of_other_places_are_forgotten),
+        cmocka_unit_test(options_that_are_not_set_or_do_not_exist_are_ignored),
+        cmocka_unit_test(the_option_of_the_stronger_place_wins),
+        cmocka_unit_test(two_options_of_one_place_are_left_for_the_caller_to_refuse),
     };
     return cmocka_run_group_tests(tests, open_file, close_file);
 }

@@ -1,7 +1,7 @@
 /*
- * What verbs ask for by name, read from their sources and held against the option tables: a name
- * that no table has, or one that is asked for as another type, would abort the command only when
- * that line runs. Runs in the root of the sources, as tests do.
+ * Compares the options that verbs read by name, found in their sources, with the option tables. A
+ * name that is in no table, or that is read as another type, would abort the command only when that
+ * line runs. Runs in the root of the sources, as all tests do.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 #define MASK(t) (1u << SHERD__##t)
 
-/* As cli.h says which call reads which types. */
+/* The types that each call reads, from cli.h. */
 static const struct {
     const char *call;
     unsigned types;
@@ -28,17 +28,18 @@ static const struct {
     { "flag", MASK(FLAG) },     { "int", MASK(INT) | MASK(COUNT) },
     { "real", MASK(REAL) },     { "size", MASK(SIZE) },
     { "time_ms", MASK(TIME) },  { "text", MASK(TEXT) | MASK(FILE) | MASK(DIR) | MASK(CHOICE) },
-    { "choice", MASK(CHOICE) }, { "idle", ~0u },
+    { "choice", MASK(CHOICE) }, { "ineffective", ~0u },
     { "in_effect", ~0u },       { "forget", ~0u },
     { "source", ~0u },
 };
 
 typedef struct wanted {
     const char *file, *name;
-    unsigned types, own; /* that verbs have under this name, and those of the file's own verb */
+    unsigned types, own; /* types of the options with this name, of all verbs and of the file's own
+                          * verb */
 } wanted;
 
-/* cli/meta.c has `meta build` and the others of that word. */
+/* cli/meta.c has `meta build` and the other verbs of `meta`. */
 static bool is_of(const char *file, const char *title)
 {
     size_t len = strcspn(title, " ");
@@ -67,7 +68,7 @@ static unsigned allowed(const char *call)
     return 0;
 }
 
-/* Every sherd__opt_CALL(WHOSE, "NAME") of a line; returns how many there were. */
+/* Checks each sherd__opt_CALL(WHOSE, "NAME") in a line; returns their number. */
 static unsigned check_line(const char *file, unsigned number, const char *line)
 {
     unsigned found = 0;
@@ -84,7 +85,7 @@ static unsigned check_line(const char *file, unsigned number, const char *line)
     return found;
 }
 
-static void every_value_is_asked_for_as_the_type_that_its_table_gives_it(void **state)
+static void each_option_is_read_as_its_type_in_the_table(void **state)
 {
     (void)state;
     glob_t files;
@@ -99,13 +100,13 @@ static void every_value_is_asked_for_as_the_type_that_its_table_gives_it(void **
         fclose(f);
     }
     globfree(&files);
-    assert_true(found > 60); /* the pattern still fits how calls are written */
+    assert_true(found > 60); /* the pattern still matches the calls */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_value_is_asked_for_as_the_type_that_its_table_gives_it),
+        cmocka_unit_test(each_option_is_read_as_its_type_in_the_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

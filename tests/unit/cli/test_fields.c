@@ -38,7 +38,7 @@ static const sherd_field fields[] = {
     SHERD__FIELD(thing, bytes, BYTES, "", ""), SHERD__FIELD_ARRAY(thing, list, F64, len, "", ""),
 };
 
-static void every_type_has_its_form_in_json(void **state)
+static void each_type_of_field_has_its_form_in_json(void **state)
 {
     (void)state;
     static double list[] = { 1.5, NAN };
@@ -79,7 +79,7 @@ static void members_can_be_chosen_by_name(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_type_has_its_form_in_json),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(each_type_of_field_has_its_form_in_json),
                                         cmocka_unit_test(members_can_be_chosen_by_name) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

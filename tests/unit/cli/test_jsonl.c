@@ -1,4 +1,5 @@
-/* Lines of JSON: what the file has after any end of its writer, and what whoever goes on keeps. */
+/* Lines of JSON: the contents of the file after its writer ends in any way, and what is kept when
+ * it continues. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +39,7 @@ static void put(const char *bytes, size_t len)
     assert_int_equal(fclose(f), 0);
 }
 
-/* What the file holds, with a NUL behind it; to be freed. */
+/* Returns the contents of the file, NUL-terminated; the caller frees it. */
 static char *get(size_t *len)
 {
     struct stat st;
@@ -80,8 +81,8 @@ static void a_new_file_has_its_lines_and_no_others(void **state)
     assert_holds("{\"n\":1}\n{\"n\":2}\n", 16);
 }
 
-/* Files of all lengths about that of the pieces they are read in. */
-static void who_goes_on_keeps_every_whole_line_and_nothing_else(void **state)
+/* Files of all lengths around the size of the pieces in which they are read. */
+static void continuing_a_file_keeps_all_complete_lines_and_nothing_else(void **state)
 {
     static const size_t lens[] = { 0, 1, 7, 4094, 4095, 4096, 4097, 8191, 8192, 8193, 13000 };
     (void)state;
@@ -105,19 +106,20 @@ static void who_goes_on_keeps_every_whole_line_and_nothing_else(void **state)
         }
 }
 
-/* The disk is full after so many bytes of this line: as a limit on the size of files has it. */
-static void a_line_that_is_written_in_part_is_taken_back_and_nothing_before_it(void **state)
+/* The disk becomes full after this many bytes of the line, simulated by a limit on the size of
+ * files. */
+static void a_partly_written_line_is_removed_and_earlier_lines_are_kept(void **state)
 {
     struct rlimit all;
     (void)state;
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
-    for (int go_on = 0; go_on < 2; go_on++)
+    for (int append = 0; append < 2; append++)
         for (rlim_t room = 0; room < 8; room++) {
             sherd__jsonl l;
             sherd_diag d = { 0 };
             put("{\"n\":1}\n", 8);
-            assert_int_equal(sherd__jsonl_open(&l, path, go_on != 0, NULL), 0);
+            assert_int_equal(sherd__jsonl_open(&l, path, append != 0, NULL), 0);
             assert_int_equal(add(&l, 2, NULL), 0);
             struct rlimit some = { l.size + room, all.rlim_max };
             assert_int_equal(setrlimit(RLIMIT_FSIZE, &some), 0);
@@ -126,13 +128,13 @@ static void a_line_that_is_written_in_part_is_taken_back_and_nothing_before_it(v
             assert_non_null(strstr(d.message, path));
             assert_int_equal(add(&l, 4, NULL), 0);
             sherd__jsonl_close(&l);
-            const char *want = "{\"n\":1}\n{\"n\":2}\n{\"n\":4}\n" + (go_on ? 0 : 8);
+            const char *want = "{\"n\":1}\n{\"n\":2}\n{\"n\":4}\n" + (append ? 0 : 8);
             assert_holds(want, strlen(want));
         }
     signal(SIGXFSZ, SIG_DFL);
 }
 
-static void a_place_that_is_no_file_is_written_to_as_it_is(void **state)
+static void a_path_that_is_not_a_regular_file_is_written_without_truncation(void **state)
 {
     sherd__jsonl l;
     sherd_diag d = { 0 };
@@ -149,7 +151,7 @@ static void a_place_that_is_no_file_is_written_to_as_it_is(void **state)
     assert_int_equal(l.fd, -1);
 }
 
-static void a_line_that_could_not_be_made_is_none(void **state)
+static void a_null_object_writes_nothing(void **state)
 {
     sherd__jsonl l;
     (void)state;
@@ -163,10 +165,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_file_has_its_lines_and_no_others),
-        cmocka_unit_test(who_goes_on_keeps_every_whole_line_and_nothing_else),
-        cmocka_unit_test(a_line_that_is_written_in_part_is_taken_back_and_nothing_before_it),
-        cmocka_unit_test(a_place_that_is_no_file_is_written_to_as_it_is),
-        cmocka_unit_test(a_line_that_could_not_be_made_is_none),
+        cmocka_unit_test(continuing_a_file_keeps_all_complete_lines_and_nothing_else),
+        cmocka_unit_test(a_partly_written_line_is_removed_and_earlier_lines_are_kept),
+        cmocka_unit_test(a_path_that_is_not_a_regular_file_is_written_without_truncation),
+        cmocka_unit_test(a_null_object_writes_nothing),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }

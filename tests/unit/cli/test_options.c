@@ -1,4 +1,5 @@
-/* The command line, the environment and configuration files: who wins, and what is an error. */
+/* The command line, the environment and configuration files: which value is used, and what is an
+ * error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,7 @@ static const sherd__verb verb = {
     .name = "try", .usage = "A B", .summary = "s", .options = options, .args_max = 2
 };
 
-/* One parse; its pieces stay valid until the next. */
+/* Parses a command line; the results are valid until the next call. */
 static sherd__cli cli;
 static sherd_diag diag;
 static bool help;
@@ -46,13 +47,12 @@ static int parse(const char *line)
 
 static void assert_fails(int code, const char *line, const char *message, const char *hint)
 {
-    if (parse(line) != code)
-        fail_msg("'%s' gave another code than %d: %s", line, code, diag.message);
+    if (parse(line) != code) fail_msg("'%s' did not return %d: %s", line, code, diag.message);
     assert_string_equal(diag.message, message);
     if (hint) assert_string_equal(diag.hint, hint);
 }
 
-/* A file that lives as long as the test program. */
+/* Writes a file that is removed when the test program ends. */
 static const char *file_with(const char *text)
 {
     static char paths[8][32];
@@ -80,7 +80,7 @@ static void values_come_from_long_and_short_names(void **state)
     assert_string_equal(cli.args[1], "b");
 }
 
-static void presets_count_as_values_but_not_as_given(void **state)
+static void presets_are_values_but_do_not_count_as_given(void **state)
 {
     (void)state;
     assert_int_equal(parse("try -o x"), 0);
@@ -92,7 +92,7 @@ static void presets_count_as_values_but_not_as_given(void **state)
     assert_false(sherd__opt_flag(&cli, "check"));
 }
 
-static void names_can_be_abbreviated_where_they_are_clear(void **state)
+static void unambiguous_names_can_be_abbreviated(void **state)
 {
     (void)state;
     assert_int_equal(parse("try -o x --sch plain --time 2s"), 0);
@@ -103,7 +103,7 @@ static void names_can_be_abbreviated_where_they_are_clear(void **state)
     assert_int_equal(parse("try -o x --nodes f"), 0);
 }
 
-static void a_slip_names_the_nearest_option(void **state)
+static void a_misspelt_option_is_reported_with_the_nearest(void **state)
 {
     (void)state;
     assert_fails(SHERD_EINVAL, "try -o x --shceme plain", "unknown option --shceme",
@@ -117,7 +117,7 @@ static void a_slip_names_the_nearest_option(void **state)
                  "--listen belongs to `sherd node`");
 }
 
-static void missing_and_needless_values_are_told(void **state)
+static void missing_and_unexpected_values_are_reported(void **state)
 {
     (void)state;
     assert_fails(SHERD_EINVAL, "try -o", "-o needs a value: C.npy", NULL);
@@ -130,7 +130,7 @@ static void missing_and_needless_values_are_told(void **state)
                  "expected at most 2 arguments, found 3; 'c' is one too many", NULL);
 }
 
-static void nothing_is_given_twice(void **state)
+static void an_option_cannot_be_given_twice(void **state)
 {
     (void)state;
     assert_fails(SHERD_EINVAL, "try -o x -o y", "-o is given twice", "leave one of them out");
@@ -138,10 +138,10 @@ static void nothing_is_given_twice(void **state)
     assert_fails(SHERD_EINVAL, "try -o x --output y", "--output is given twice", NULL);
 }
 
-static void options_that_exclude_each_other_are_an_error_at_one_place(void **state)
+static void options_that_exclude_each_other_are_an_error_in_one_place(void **state)
 {
     (void)state;
-    assert_fails(SHERD_EINVAL, "try -o x -n 3 --nodes f", "-n and --nodes cannot stand together",
+    assert_fails(SHERD_EINVAL, "try -o x -n 3 --nodes f", "-n and --nodes cannot be combined",
                  "leave one of them out");
 }
 
@@ -151,7 +151,7 @@ static void a_dry_run_needs_no_output(void **state)
     assert_int_equal(parse("try --dry-run a b"), 0);
 }
 
-static void help_stops_all_further_reading(void **state)
+static void help_ends_the_parsing(void **state)
 {
     (void)state;
     assert_int_equal(parse("try --help"), 0);
@@ -169,7 +169,7 @@ static void a_double_dash_ends_the_options(void **state)
     assert_false(cli.quiet);
 }
 
-static void the_stronger_place_wins(void **state)
+static void the_value_of_the_stronger_place_is_used(void **state)
 {
     (void)state;
     char *env[] = { "SHERD_GROUP=5", "SHERD_EXPOSURE_MAX=0.5", "PATH=/bin", "SHERD_SCHEME=", NULL };
@@ -200,7 +200,7 @@ static void the_stronger_place_wins(void **state)
     unlink(system);
 }
 
-static void of_two_that_exclude_each_other_the_stronger_place_counts(void **state)
+static void of_options_that_exclude_each_other_the_one_of_the_stronger_place_is_used(void **state)
 {
     (void)state;
     char *env[] = { "SHERD_NODES=nodes.txt", NULL };
@@ -215,7 +215,7 @@ static void of_two_that_exclude_each_other_the_stronger_place_counts(void **stat
     assert_false(sherd__opt_given(&cli, "local"));
 }
 
-static void secrets_do_not_come_from_the_environment(void **state)
+static void secrets_are_not_read_from_the_environment(void **state)
 {
     (void)state;
     char *env[] = { "SHERD_SEED=s", "SHERD_KEY=k", "SHERD_OUTPUT=o", "SHERD_HELP=1", NULL };
@@ -227,7 +227,7 @@ static void secrets_do_not_come_from_the_environment(void **state)
     assert_false(help);
 }
 
-static void a_wrong_value_in_the_environment_is_named(void **state)
+static void a_wrong_value_in_the_environment_is_reported_with_its_variable(void **state)
 {
     (void)state;
     char *env[] = { "SHERD_GROUP=many", NULL };
@@ -237,14 +237,14 @@ static void a_wrong_value_in_the_environment_is_named(void **state)
                                       "or all, found 'many'");
 }
 
-/* {text, what the message holds after the path, hint} */
-static void a_wrong_configuration_names_file_and_line(void **state)
+/* {text, part of the message after the path, hint} */
+static void a_wrong_configuration_is_reported_with_file_and_line(void **state)
 {
     (void)state;
     static const char *const cases[][3] = {
         { "\n# c\ngroup = x\n", ":3: group: expected a whole number", NULL },
         { "gruop = 3\n", ":1: no verb has an option 'gruop'", "did you mean group?" },
-        { "group = 3\ngroup = 4\n", ":2: group: is there a second time", "leave one of them out" },
+        { "group = 3\ngroup = 4\n", ":2: group: is set a second time", "leave one of them out" },
         { "= 3\n", ":1: expected `option = value`, found ''", NULL },
         { "group 3\n", ":1: expected `option = value`, found 'group 3'", NULL },
         { "--group = 3\n", ":1: expected an option's long name, found '--group'", NULL },
@@ -267,7 +267,7 @@ static void a_wrong_configuration_names_file_and_line(void **state)
     }
 }
 
-static void another_verbs_options_in_a_file_are_left_alone(void **state)
+static void options_of_other_verbs_in_a_file_are_ignored(void **state)
 {
     (void)state;
     const char *path = file_with("json = yes\n");
@@ -286,7 +286,7 @@ static void a_binary_or_endless_file_is_refused(void **state)
     assert_int_equal(parse("try -o x --config /dev/null"), 0);
 }
 
-static void a_missing_configuration_matters_only_where_it_was_named(void **state)
+static void a_missing_configuration_is_an_error_only_if_it_was_named(void **state)
 {
     (void)state;
     sherd__opts_sources src = { NULL, "/nowhere/u", "/nowhere/s" };
@@ -295,7 +295,7 @@ static void a_missing_configuration_matters_only_where_it_was_named(void **state
     assert_non_null(strstr(diag.message, "/nowhere/c"));
 }
 
-static void bits_mean_exact_unless_float_is_asked_for_as_strongly(void **state)
+static void bits_imply_exact_unless_float_is_set_in_the_same_or_a_stronger_place(void **state)
 {
     (void)state;
     bool exact;
@@ -358,24 +358,24 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_come_from_long_and_short_names),
-        cmocka_unit_test(presets_count_as_values_but_not_as_given),
-        cmocka_unit_test(names_can_be_abbreviated_where_they_are_clear),
-        cmocka_unit_test(a_slip_names_the_nearest_option),
-        cmocka_unit_test(missing_and_needless_values_are_told),
-        cmocka_unit_test(nothing_is_given_twice),
-        cmocka_unit_test(options_that_exclude_each_other_are_an_error_at_one_place),
+        cmocka_unit_test(presets_are_values_but_do_not_count_as_given),
+        cmocka_unit_test(unambiguous_names_can_be_abbreviated),
+        cmocka_unit_test(a_misspelt_option_is_reported_with_the_nearest),
+        cmocka_unit_test(missing_and_unexpected_values_are_reported),
+        cmocka_unit_test(an_option_cannot_be_given_twice),
+        cmocka_unit_test(options_that_exclude_each_other_are_an_error_in_one_place),
         cmocka_unit_test(a_dry_run_needs_no_output),
-        cmocka_unit_test(help_stops_all_further_reading),
+        cmocka_unit_test(help_ends_the_parsing),
         cmocka_unit_test(a_double_dash_ends_the_options),
-        cmocka_unit_test(the_stronger_place_wins),
-        cmocka_unit_test(of_two_that_exclude_each_other_the_stronger_place_counts),
-        cmocka_unit_test(secrets_do_not_come_from_the_environment),
-        cmocka_unit_test(a_wrong_value_in_the_environment_is_named),
-        cmocka_unit_test(a_wrong_configuration_names_file_and_line),
-        cmocka_unit_test(another_verbs_options_in_a_file_are_left_alone),
+        cmocka_unit_test(the_value_of_the_stronger_place_is_used),
+        cmocka_unit_test(of_options_that_exclude_each_other_the_one_of_the_stronger_place_is_used),
+        cmocka_unit_test(secrets_are_not_read_from_the_environment),
+        cmocka_unit_test(a_wrong_value_in_the_environment_is_reported_with_its_variable),
+        cmocka_unit_test(a_wrong_configuration_is_reported_with_file_and_line),
+        cmocka_unit_test(options_of_other_verbs_in_a_file_are_ignored),
         cmocka_unit_test(a_binary_or_endless_file_is_refused),
-        cmocka_unit_test(a_missing_configuration_matters_only_where_it_was_named),
-        cmocka_unit_test(bits_mean_exact_unless_float_is_asked_for_as_strongly),
+        cmocka_unit_test(a_missing_configuration_is_an_error_only_if_it_was_named),
+        cmocka_unit_test(bits_imply_exact_unless_float_is_set_in_the_same_or_a_stronger_place),
         cmocka_unit_test(running_out_of_memory_is_an_error_and_leaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, cleanup);

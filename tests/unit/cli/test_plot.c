@@ -1,5 +1,5 @@
-/* Plots: what is drawn is what was measured, what cannot be drawn is kept to be drawn later, and an
- * earlier picture survives. */
+/* Plots: the drawn values are the given ones, data that cannot be drawn are kept for later, and an
+ * earlier plot survives a failure. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -96,7 +96,7 @@ static void put(const char *path, const char *text, mode_t mode)
     assert_int_equal(chmod(path, mode), 0);
 }
 
-/* How often `what` stands in text. */
+/* Returns the number of occurrences of `what` in text. */
 static unsigned count(const char *text, const char *what)
 {
     unsigned n = 0;
@@ -104,7 +104,7 @@ static unsigned count(const char *text, const char *what)
     return n;
 }
 
-static void a_name_that_is_no_picture_is_refused_before_the_work(void **state)
+static void a_path_with_an_unknown_file_type_is_refused_before_the_work(void **state)
 {
     sherd_diag d = { 0 };
     (void)state;
@@ -117,7 +117,7 @@ static void a_name_that_is_no_picture_is_refused_before_the_work(void **state)
     assert_false(exists("a.svg"));
 }
 
-static void without_gnuplot_data_and_script_are_kept_and_it_is_said(void **state)
+static void without_gnuplot_data_and_script_are_kept_and_this_is_reported(void **state)
 {
     sherd__plot p = plot();
     sherd_diag d = { 0 };
@@ -135,7 +135,7 @@ static void without_gnuplot_data_and_script_are_kept_and_it_is_said(void **state
     assert_true(exists("kept.svg.gnuplot"));
 }
 
-static void the_data_are_those_that_were_measured_to_the_last_bit(void **state)
+static void the_data_file_has_the_exact_values(void **state)
 {
     sherd__plot p = plot();
     bool drawn;
@@ -185,8 +185,8 @@ static bool have_gnuplot(void)
     return c != EOF;
 }
 
-/* gnuplot marks each point by one "use" of its symbol, at its place in the picture. */
-static void every_point_is_in_the_picture_at_its_place(void **state)
+/* gnuplot draws each point as one "use" of its symbol, at its place in the plot. */
+static void each_point_is_drawn_at_its_place(void **state)
 {
     sherd__plot p = plot();
     sherd_diag d = { 0 };
@@ -210,12 +210,12 @@ static void every_point_is_in_the_picture_at_its_place(void **state)
         at++;
     }
     assert_null(strstr(at, "<use xlink:href='#gpPt6'"));
-    for (unsigned i = 0; i < POINTS; i++) { /* places are affine in what was given */
+    for (unsigned i = 0; i < POINTS; i++) { /* places are an affine function of the points */
         double u = (x[i] - x[0]) / (x[POINTS - 1] - x[0]);
         double v = (y[i] - y[0]) / (y[POINTS - 1] - y[0]);
         assert_true(fabs(u - points[2 * i] / points[2 * POINTS - 2]) < 0.02);
         assert_true(fabs(v - (1 - points[2 * i + 1]) / (1 - points[2 * POINTS - 1])) < 0.02);
-        assert_true(fabs(y[i] - y[POINTS + i]) < 0.6); /* both panels alike */
+        assert_true(fabs(y[i] - y[POINTS + i]) < 0.6); /* the same in both panels */
     }
     free(text);
 }
@@ -234,15 +234,15 @@ static void curves_without_figures_are_left_out(void **state)
     char *text = read_all("curves.svg");
     assert_non_null(strstr(text, "accuracy, validation"));
     assert_null(strstr(text, "loss, validation"));
-    /* with the key's */
+    /* including that of the key */
     assert_int_equal(count(text, "<use xlink:href='#gpPt6'"), 3 * (EPOCHS + 1));
     free(text);
-    p.epochs_len = 0; /* nothing at all */
+    p.epochs_len = 0; /* no figures at all */
     assert_int_equal(sherd__plot_draw(&p, "curves.svg", &drawn, &d), 0);
     assert_true(drawn);
 }
 
-static void a_gnuplot_that_fails_leaves_the_earlier_picture(void **state)
+static void if_gnuplot_fails_the_earlier_plot_is_kept(void **state)
 {
     sherd__plot p = plot();
     sherd_diag d = { 0 };
@@ -266,12 +266,13 @@ static void a_gnuplot_that_fails_leaves_the_earlier_picture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_name_that_is_no_picture_is_refused_before_the_work, fresh),
-        cmocka_unit_test_setup(without_gnuplot_data_and_script_are_kept_and_it_is_said, fresh),
-        cmocka_unit_test_setup(the_data_are_those_that_were_measured_to_the_last_bit, fresh),
-        cmocka_unit_test_setup(every_point_is_in_the_picture_at_its_place, fresh),
+        cmocka_unit_test_setup(a_path_with_an_unknown_file_type_is_refused_before_the_work, fresh),
+        cmocka_unit_test_setup(without_gnuplot_data_and_script_are_kept_and_this_is_reported,
+                               fresh),
+        cmocka_unit_test_setup(the_data_file_has_the_exact_values, fresh),
+        cmocka_unit_test_setup(each_point_is_drawn_at_its_place, fresh),
         cmocka_unit_test_setup(curves_without_figures_are_left_out, fresh),
-        cmocka_unit_test_setup(a_gnuplot_that_fails_leaves_the_earlier_picture, fresh),
+        cmocka_unit_test_setup(if_gnuplot_fails_the_earlier_plot_is_kept, fresh),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,4 +1,5 @@
-/* What the command does to its own process, seen from inside it: in a child, since it stays. */
+/* Settings of the command's process, inspected from inside it. A child process is used, since the
+ * settings are permanent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 
 #include "cli/process.h"
 
-/* Bit by bit what is wrong after the start. */
+/* Returns a mask of the settings that are wrong after the start. */
 static int faults_after_start(void)
 {
     struct rlimit core;
@@ -26,7 +27,7 @@ static int faults_after_start(void)
     return faults;
 }
 
-static void memory_is_neither_dumped_nor_read_by_others(void **state)
+static void memory_is_neither_dumped_nor_readable_by_other_processes(void **state)
 {
     (void)state;
     int status;
@@ -41,7 +42,7 @@ static void memory_is_neither_dumped_nor_read_by_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_neither_dumped_nor_read_by_others),
+        cmocka_unit_test(memory_is_neither_dumped_nor_readable_by_other_processes),
     };
     return cmocka_run_group_tests_name("cli/process", tests, NULL, NULL);
 }

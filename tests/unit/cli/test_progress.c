@@ -1,4 +1,4 @@
-/* The progress line, written to memory, with a clock of our own. */
+/* The progress line, written to memory, with a simulated clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ static size_t count(const char *s, char c)
     return n;
 }
 
-static void plain_prints_a_line_for_each_tenth(void **state)
+static void plain_mode_prints_a_line_for_each_tenth(void **state)
 {
     paper *p = *state;
     sherd__progress_line line;
@@ -59,7 +59,7 @@ static void plain_prints_a_line_for_each_tenth(void **state)
     assert_non_null(strstr(written(p), "multiply: 100 %, 1000/1000 tasks  100/s\n"));
 }
 
-static void plain_skips_tenths_that_passed_at_once(void **state)
+static void plain_mode_prints_one_line_for_several_tenths_at_once(void **state)
 {
     paper *p = *state;
     sherd__progress_line line;
@@ -96,7 +96,7 @@ static void a_bar_fits_the_width(void **state)
     sherd__progress_fini(&line);
 }
 
-static void none_prints_nothing(void **state)
+static void mode_none_prints_nothing(void **state)
 {
     paper *p = *state;
     sherd__progress_line line;
@@ -106,7 +106,7 @@ static void none_prints_nothing(void **state)
     assert_string_equal(written(p), "");
 }
 
-static void no_total_yet_prints_nothing_and_too_much_is_all(void **state)
+static void an_unknown_total_prints_nothing_and_an_excess_counts_as_complete(void **state)
 {
     paper *p = *state;
     sherd__progress_line line;
@@ -117,7 +117,7 @@ static void no_total_yet_prints_nothing_and_too_much_is_all(void **state)
     assert_string_equal(written(p), "x: 100 %, 3/3 t\n");
 }
 
-static void without_a_terminal_auto_is_plain(void **state)
+static void auto_mode_is_plain_without_a_terminal(void **state)
 {
     (void)state;
     FILE *f = tmpfile();
@@ -132,13 +132,13 @@ static void without_a_terminal_auto_is_plain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(plain_prints_a_line_for_each_tenth),
-        TEST(plain_skips_tenths_that_passed_at_once),
+        TEST(plain_mode_prints_a_line_for_each_tenth),
+        TEST(plain_mode_prints_one_line_for_several_tenths_at_once),
         TEST(a_bar_is_drawn_ten_times_a_second_at_most),
         TEST(a_bar_fits_the_width),
-        TEST(none_prints_nothing),
-        TEST(no_total_yet_prints_nothing_and_too_much_is_all),
-        cmocka_unit_test(without_a_terminal_auto_is_plain),
+        TEST(mode_none_prints_nothing),
+        TEST(an_unknown_total_prints_nothing_and_an_excess_counts_as_complete),
+        cmocka_unit_test(auto_mode_is_plain_without_a_terminal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static const thing one = { .yes = true,
                            .text = "abc",
                            .name = "a name" };
 
-static void a_field_is_text_in_its_unit(void **s)
+static void a_field_is_formatted_in_its_unit(void **s)
 {
     (void)s;
     static const char *const texts[] = { "yes",    "-7",     "second", "1.5 MB", "-9", "0.333",
@@ -70,7 +70,7 @@ static const char *twice(const void *x, char out[48])
     return out;
 }
 
-static void heads_and_rows_have_the_same_columns(void **s)
+static void titles_and_rows_have_the_same_columns(void **s)
 {
     (void)s;
     static const sherd__column columns[] = {
@@ -88,8 +88,8 @@ static void heads_and_rows_have_the_same_columns(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_field_is_text_in_its_unit),
-        cmocka_unit_test(heads_and_rows_have_the_same_columns),
+        cmocka_unit_test(a_field_is_formatted_in_its_unit),
+        cmocka_unit_test(titles_and_rows_have_the_same_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

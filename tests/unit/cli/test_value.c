@@ -1,4 +1,4 @@
-/* Option values: every type's edges, and the sentence where one is wrong. */
+/* Option values: the limits of each type, and the message for a wrong value. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static void sizes_are_powers_of_1024(void **state)
         assert_refuses(&o, wrong[i], "a size such as 512M");
 }
 
-static void times_are_milliseconds_and_seconds_by_default(void **state)
+static void times_are_read_in_milliseconds_with_seconds_as_the_default_unit(void **state)
 {
     (void)state;
     static const sherd__option o = { .name = "x", .type = SHERD__TIME };
@@ -71,7 +71,7 @@ static void times_are_milliseconds_and_seconds_by_default(void **state)
     assert_refuses(&o, "1194h", "at most 49 days");
 }
 
-static void whole_numbers_keep_to_their_range(void **state)
+static void whole_numbers_outside_their_range_are_refused(void **state)
 {
     (void)state;
     static const sherd__option o = { .name = "x", .type = SHERD__INT, .min = 1, .max = 100 };
@@ -97,7 +97,7 @@ static void whole_numbers_keep_to_their_range(void **state)
     assert_reads(&any, "9223372036854775807", INT64_MAX);
 }
 
-static void a_word_may_stand_for_a_number(void **state)
+static void a_word_can_replace_a_number(void **state)
 {
     (void)state;
     static const sherd__option o = {
@@ -109,7 +109,7 @@ static void a_word_may_stand_for_a_number(void **state)
     assert_refuses(&o, "ALL", "or all");
 }
 
-static void real_numbers_are_finite_and_in_range(void **state)
+static void real_numbers_must_be_finite_and_in_range(void **state)
 {
     (void)state;
     static const sherd__option o = { .name = "x", .type = SHERD__REAL, .min = 0.1, .max = 1 };
@@ -123,7 +123,7 @@ static void real_numbers_are_finite_and_in_range(void **state)
     assert_refuses(&o, "", "a number from 0.1 to 1");
 }
 
-static void an_unknown_choice_names_the_nearest(void **state)
+static void an_unknown_choice_is_reported_with_the_nearest(void **state)
 {
     (void)state;
     static const sherd__option o = { .name = "x",
@@ -137,7 +137,7 @@ static void an_unknown_choice_names_the_nearest(void **state)
     assert_string_equal(diag.hint, "");
 }
 
-static void flags_from_files_say_yes_or_no(void **state)
+static void flags_in_files_are_yes_or_no(void **state)
 {
     (void)state;
     static const sherd__option o = { .name = "x", .type = SHERD__FLAG };
@@ -151,7 +151,7 @@ static void flags_from_files_say_yes_or_no(void **state)
     assert_refuses(&o, "", "yes or no");
 }
 
-static void a_path_is_not_empty(void **state)
+static void an_empty_path_is_refused(void **state)
 {
     (void)state;
     static const sherd__option o = { .name = "x", .type = SHERD__FILE };
@@ -161,7 +161,7 @@ static void a_path_is_not_empty(void **state)
     assert_refuses(&o, "", "a path, found nothing");
 }
 
-static void numbers_for_people_have_two_or_three_digits(void **state)
+static void formatted_numbers_have_two_or_three_digits(void **state)
 {
     (void)state;
     char t[24];
@@ -183,14 +183,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_powers_of_1024),
-        cmocka_unit_test(times_are_milliseconds_and_seconds_by_default),
-        cmocka_unit_test(whole_numbers_keep_to_their_range),
-        cmocka_unit_test(a_word_may_stand_for_a_number),
-        cmocka_unit_test(real_numbers_are_finite_and_in_range),
-        cmocka_unit_test(an_unknown_choice_names_the_nearest),
-        cmocka_unit_test(flags_from_files_say_yes_or_no),
-        cmocka_unit_test(a_path_is_not_empty),
-        cmocka_unit_test(numbers_for_people_have_two_or_three_digits),
+        cmocka_unit_test(times_are_read_in_milliseconds_with_seconds_as_the_default_unit),
+        cmocka_unit_test(whole_numbers_outside_their_range_are_refused),
+        cmocka_unit_test(a_word_can_replace_a_number),
+        cmocka_unit_test(real_numbers_must_be_finite_and_in_range),
+        cmocka_unit_test(an_unknown_choice_is_reported_with_the_nearest),
+        cmocka_unit_test(flags_in_files_are_yes_or_no),
+        cmocka_unit_test(an_empty_path_is_refused),
+        cmocka_unit_test(formatted_numbers_have_two_or_three_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,6 +107,18 @@ static void running_out_of_memory_names_the_use_and_a_remedy(void **state)
     assert_non_null(strstr(d.hint, "free memory"));
 }
 
+static void an_error_without_a_message_is_described_by_its_text(void **state)
+{
+    (void)state;
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd__fail_to(&d, SHERD_EBUSY, "draw a mask"), SHERD_EBUSY);
+    assert_string_equal(d.message, "cannot draw a mask: busy, try again later");
+    assert_string_equal(d.hint, "");
+    sherd_diag said = { .code = SHERD_ERANGE, .message = "too large" };
+    assert_int_equal(sherd__fail_to(&said, SHERD_ERANGE, "start"), SHERD_ERANGE);
+    assert_string_equal(said.message, "too large");
+}
+
 static void a_long_message_is_truncated_and_terminated(void **state)
 {
     (void)state;
@@ -142,6 +154,7 @@ int main(void)
         cmocka_unit_test(a_number_without_an_error_has_the_text_unknown),
         cmocka_unit_test(the_first_failure_keeps_the_diagnostic),
         cmocka_unit_test(running_out_of_memory_names_the_use_and_a_remedy),
+        cmocka_unit_test(an_error_without_a_message_is_described_by_its_text),
         cmocka_unit_test(a_long_message_is_truncated_and_terminated),
         cmocka_unit_test(the_library_reports_its_version),
     };

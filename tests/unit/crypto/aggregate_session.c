@@ -22,8 +22,11 @@ void session_begin(session *s, uint32_t n, uint32_t u, uint32_t t, size_t len, u
         memcpy(s->open[i], s->key[i].open, 32);
     }
     for (uint32_t i = 0; i < n; i++)
-        assert_int_equal(sherd__aggregate_member_new(&s->node[i], &s->a, i, JOB, &s->key[i],
-                                                     (const uint8_t(*)[32])s->open, NULL),
+        assert_int_equal(sherd__aggregate_member_new(&s->node[i], &s->a,
+                                                     &(sherd__aggregate_self){
+                                                         i, JOB, &s->key[i],
+                                                         (const uint8_t(*)[32])s->open },
+                                                     NULL),
                          0);
     s->x = calloc(n * len, sizeof *s->x);
     s->uploads = calloc(n * len, sizeof *s->uploads);

@@ -117,7 +117,8 @@ sherd__gradient_engine grad_threads(unsigned n, unsigned bits)
 {
     sherd__gradient_engine e;
     sherd_diag d = { 0 };
-    if (sherd__gradients_here(&e, &grad_recipe, &grad_data, ROWS, bits, n, &d))
+    if (sherd__gradients_here(&e, &grad_recipe, &grad_data, &(sherd__here_options){ ROWS, bits, n },
+                              &d))
         fail_msg("%s", d.message);
     return e;
 }
@@ -143,7 +144,7 @@ static uint32_t mock_grain(void *ctx, uint32_t most)
 {
     mock *m = ctx;
     if (most > m->roomy) m->roomy = most;
-    return m->grain < 1 ? 1 : m->grain < most ? m->grain : most;
+    return m->shards_per_task < 1 ? 1 : m->shards_per_task < most ? m->shards_per_task : most;
 }
 
 static int mock_post(void *ctx, sherd__part *p, sherd_diag *d)

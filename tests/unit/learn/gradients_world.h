@@ -50,7 +50,8 @@ typedef struct mock {
     sherd__grader *grader;
     sherd__part *queue[64];
     uint32_t len, workers;
-    uint32_t grain, roomy;     /* shards of a part; the largest number that it was ever allowed */
+    uint32_t shards_per_task,
+        roomy;                 /* shards of a part; the largest number that it was ever allowed */
     uint32_t lost;             /* number of the post whose part is dropped */
     bool oldest_last, reverse; /* neither: in random order */
     uint32_t posts, most;      /* most: maximum number in progress */

@@ -90,7 +90,8 @@ static void train(member *m, sherd__gradient_engine engine)
 static sherd__gradient_engine here(void)
 {
     sherd__gradient_engine e;
-    if (sherd__gradients_here(&e, &recipe, &data, ROWS, 17, 1, NULL)) abort();
+    if (sherd__gradients_here(&e, &recipe, &data, &(sherd__here_options){ ROWS, 17, 1 }, NULL))
+        abort();
     return e;
 }
 

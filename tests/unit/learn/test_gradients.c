@@ -438,7 +438,8 @@ static void a_failed_allocation_leaks_nothing_and_gives_no_wrong_result(void **s
                                         .async = n % 2,
                                         .staleness_max = 2 };
         sherd__alloc_fail_nth(n);
-        int err = sherd__gradients_here(&e, &grad_recipe, &grad_data, ROWS, 17, 2, &d);
+        int err = sherd__gradients_here(&e, &grad_recipe, &grad_data,
+                                        &(sherd__here_options){ ROWS, 17, 2 }, &d);
         op.engine = e;
         if (!err) err = sherd__stepper_gradients(&st, &op, &d);
         if (err) sherd__gradient_engine_free(e);

@@ -90,7 +90,7 @@ static void a_part_of_all_shards_equals_a_synchronous_step(void **s)
     (void)s;
     for (unsigned k = 0; k < 3; k++) { /* gradients; local steps; weighted local steps */
         grad_run here, there;
-        mock one = { .workers = 1 }, all = { .workers = 1, .grain = 5 };
+        mock one = { .workers = 1 }, all = { .workers = 1, .shards_per_task = 5 };
         sherd__gradients_options o = { .bits = 17,
                                        .shards = 5,
                                        .staleness_max = UINT64_MAX,
@@ -121,7 +121,7 @@ static void weights_of_shards_do_not_depend_on_the_size_of_parts(void **s)
     (void)s;
     grad_run r;
     sherd_diag d = { 0 };
-    mock m = { .workers = 1, .grain = 1 };
+    mock m = { .workers = 1, .shards_per_task = 1 };
     grad_begin(&r, mock_engine(&m, 17),
                (sherd__gradients_options){ .bits = 17,
                                            .shards = 4,
@@ -143,7 +143,7 @@ static void shards_of_a_part_count_together(void **s)
     (void)s;
     grad_run r;
     sherd_diag d = { 0 };
-    mock m = { .workers = 2, .grain = 3 };
+    mock m = { .workers = 2, .shards_per_task = 3 };
     grad_begin(&r, mock_engine(&m, 17),
                (sherd__gradients_options){
                    .bits = 17, .shards = 8, .async = true, .staleness_max = UINT64_MAX });
@@ -162,7 +162,7 @@ static void every_worker_gets_a_part_of_each_step_however_large_parts_are(void *
     (void)s;
     for (uint32_t workers = 1; workers <= 9; workers++) {
         grad_run r;
-        mock m = { .workers = workers, .grain = 99 };
+        mock m = { .workers = workers, .shards_per_task = 99 };
         grad_begin(&r, mock_engine(&m, 17),
                    (sherd__gradients_options){
                        .bits = 17, .shards = 8, .async = true, .staleness_max = UINT64_MAX });

@@ -92,7 +92,7 @@ static void expect(const char *path, const char *member, size_t rows, size_t col
     sherd_array_close(a);
 }
 
-static void each_format_is_found_from_its_first_bytes(void **state)
+static void the_first_bytes_identify_the_format(void **state)
 {
     static const char *const one[] = { "x" }, *const two[] = { "x", "y" };
     (void)state;
@@ -119,7 +119,7 @@ static void refuse(const char *path, const char *member, int err, const char *sa
     if (!strstr(d.message, says)) fail_msg("'%s' is not in: %s", says, d.message);
 }
 
-static void what_is_no_matrix_is_refused(void **state)
+static void files_without_a_matrix_are_refused(void **state)
 {
     static const char *const two[] = { "x", "y" };
     (void)state;
@@ -136,7 +136,7 @@ static void what_is_no_matrix_is_refused(void **state)
     refuse(write_file("images", images, sizeof images), "x", SHERD_EINVAL, "only an .npz");
 }
 
-static void a_mapped_file_that_changes_is_noticed(void **state)
+static void a_change_of_a_mapped_file_is_detected(void **state)
 {
     sherd_array *a;
     static double many[100 * 1000];
@@ -154,7 +154,7 @@ static void a_mapped_file_that_changes_is_noticed(void **state)
     sherd_array_close(a);
 }
 
-static void images_come_with_their_labels(void **state)
+static void images_are_loaded_with_their_labels(void **state)
 {
     sherd_array *x, *y;
     sherd_diag d = { 0 };
@@ -182,7 +182,7 @@ static void images_come_with_their_labels(void **state)
     }
 }
 
-static void no_memory_leaves_nothing_open(void **state)
+static void a_failed_allocation_leaves_nothing_open(void **state)
 {
     static const char *const one[] = { "x" };
     const char *paths[] = { path_of("values.npy"), write_npz("one.npz", one, 1),
@@ -202,7 +202,7 @@ static void no_memory_leaves_nothing_open(void **state)
         }
 }
 
-static void digits_depend_on_seed_and_number_alone(void **state)
+static void digits_depend_only_on_seed_and_number(void **state)
 {
     static uint8_t all[5 * SHERD_DIGIT_PIXELS], part[2 * SHERD_DIGIT_PIXELS];
     uint8_t digits[5], two[2];
@@ -219,12 +219,12 @@ static void digits_depend_on_seed_and_number_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_format_is_found_from_its_first_bytes),
-        cmocka_unit_test(what_is_no_matrix_is_refused),
-        cmocka_unit_test(a_mapped_file_that_changes_is_noticed),
-        cmocka_unit_test(images_come_with_their_labels),
-        cmocka_unit_test(no_memory_leaves_nothing_open),
-        cmocka_unit_test(digits_depend_on_seed_and_number_alone),
+        cmocka_unit_test(the_first_bytes_identify_the_format),
+        cmocka_unit_test(files_without_a_matrix_are_refused),
+        cmocka_unit_test(a_change_of_a_mapped_file_is_detected),
+        cmocka_unit_test(images_are_loaded_with_their_labels),
+        cmocka_unit_test(a_failed_allocation_leaves_nothing_open),
+        cmocka_unit_test(digits_depend_only_on_seed_and_number),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

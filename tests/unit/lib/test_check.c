@@ -76,7 +76,7 @@ static void exact_products_are_compared_bit_for_bit(void **s)
     }
 }
 
-static void widths_of_both_operands_count(void **s)
+static void the_widths_of_both_operands_are_used(void **s)
 {
     (void)s;
     sherd_check_options o = { .size = sizeof o, .exact = true, .bits = 14, .bits_b = 9 };
@@ -91,7 +91,7 @@ static void widths_of_both_operands_count(void **s)
     assert_int_equal(sherd_check_result(va(), vb(), vc(), &o, NULL, NULL), SHERD_EDIFFERS);
 }
 
-static void float_products_may_err_as_much_as_a_sum_does(void **s)
+static void float_products_may_differ_by_the_error_bound_of_a_sum(void **s)
 {
     (void)s;
     const sherd_check_options o = { .size = sizeof o };
@@ -110,7 +110,7 @@ static void float_products_may_err_as_much_as_a_sum_does(void **s)
     assert_true(!x.equal && x.beyond == 1 && x.row == 3 && x.col == 2 && x.worst > 1);
 }
 
-static void element_wise_results_are_compared_too(void **s)
+static void element_wise_results_are_compared(void **s)
 {
     (void)s;
     static double out[N * K];
@@ -137,7 +137,7 @@ static void element_wise_results_are_compared_too(void **s)
 }
 
 /* A transpose, and a result within a wider one, are not row-major without gaps. */
-static void results_of_any_strides_are_compared(void **s)
+static void results_with_any_strides_are_compared(void **s)
 {
     (void)s;
     static double wide[N * (M + 3)], turned[M * N];
@@ -184,7 +184,7 @@ static void the_distance_from_float64_is_within_its_bound(void **s)
                      SHERD_EINVAL);
 }
 
-static void what_does_not_fit_is_refused(void **s)
+static void operands_and_results_of_wrong_shapes_are_refused(void **s)
 {
     (void)s;
     sherd_check_options o = { .size = sizeof o, .exact = true, .name_a = "left" };
@@ -275,12 +275,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_products_are_compared_bit_for_bit),
-        cmocka_unit_test(widths_of_both_operands_count),
-        cmocka_unit_test(float_products_may_err_as_much_as_a_sum_does),
-        cmocka_unit_test(element_wise_results_are_compared_too),
-        cmocka_unit_test(results_of_any_strides_are_compared),
+        cmocka_unit_test(the_widths_of_both_operands_are_used),
+        cmocka_unit_test(float_products_may_differ_by_the_error_bound_of_a_sum),
+        cmocka_unit_test(element_wise_results_are_compared),
+        cmocka_unit_test(results_with_any_strides_are_compared),
         cmocka_unit_test(the_distance_from_float64_is_within_its_bound),
-        cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(operands_and_results_of_wrong_shapes_are_refused),
         cmocka_unit_test(profiles_of_the_operands_are_used),
         cmocka_unit_test(a_comparison_can_be_interrupted),
         cmocka_unit_test(any_allocation_may_fail),

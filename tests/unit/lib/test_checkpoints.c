@@ -15,7 +15,7 @@
 
 static char folder[] = "/tmp/sherd-checkpoints-XXXXXX", path[64];
 
-/* Every test has a folder of its own. */
+/* Every test has its own folder. */
 static int set_up(void **state)
 {
     static int number;
@@ -76,7 +76,7 @@ static void stopped(const sherd_train_options *o)
         fail_msg("%d, %s", err, d.message);
 }
 
-static void a_resumed_training_has_the_bits_of_one_that_was_not_interrupted(void **s)
+static void a_resumed_training_has_the_bits_of_an_uninterrupted_one(void **s)
 {
     (void)s;
     double whole[WORLD_PARAMETERS], resumed[WORLD_PARAMETERS];
@@ -154,7 +154,7 @@ static void another_training_is_not_continued(void **s)
     assert_int_equal(world_run("epochs = 7\nreport_every = 2\n", &o, NULL, NULL), 0); /* longer */
 }
 
-static void old_checkpoints_are_removed_and_the_rest_is_verified(void **s)
+static void old_checkpoints_are_removed_and_the_others_verify(void **s)
 {
     (void)s;
     watched w = { 0 };
@@ -179,7 +179,7 @@ static void old_checkpoints_are_removed_and_the_rest_is_verified(void **s)
     assert_int_equal(sherd_checkpoints_verify(path, NULL, &c, NULL), SHERD_ECHAIN);
 }
 
-static void without_a_number_they_are_as_many_as_reports(void **s)
+static void by_default_each_report_has_a_checkpoint(void **s)
 {
     (void)s;
     watched w = { 0 };
@@ -195,11 +195,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
-        TEST(a_resumed_training_has_the_bits_of_one_that_was_not_interrupted),
+        TEST(a_resumed_training_has_the_bits_of_an_uninterrupted_one),
         TEST(a_checkpoint_is_a_model),
         TEST(another_training_is_not_continued),
-        TEST(old_checkpoints_are_removed_and_the_rest_is_verified),
-        TEST(without_a_number_they_are_as_many_as_reports),
+        TEST(old_checkpoints_are_removed_and_the_others_verify),
+        TEST(by_default_each_report_has_a_checkpoint),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -89,7 +89,7 @@ static void arrays_are_borrowed_and_labels_converted(void **s)
     sherd_data_free(data);
 }
 
-static void any_strides_are_the_same_data(void **s)
+static void arrays_with_any_strides_are_the_same_data(void **s)
 {
     (void)s;
     static double turned[ROWS * INPUTS];
@@ -152,7 +152,7 @@ static void validation_is_given_or_held_out(void **s)
     sherd_data_free(data);
 }
 
-static void values_are_targets_too(void **s)
+static void targets_may_be_values(void **s)
 {
     (void)s;
     static float values[ROWS * 3];
@@ -165,7 +165,7 @@ static void values_are_targets_too(void **s)
     sherd_data_free(data);
 }
 
-static void what_is_wrong_with_arrays_is_named(void **s)
+static void errors_in_arrays_are_named(void **s)
 {
     (void)s;
     sherd_data_source from = arrays();
@@ -202,7 +202,7 @@ static void what_is_wrong_with_arrays_is_named(void **s)
             "label = a is a column of a .csv");
 }
 
-static void generated_data_depend_on_the_seed_alone(void **s)
+static void generated_data_depend_only_on_the_seed(void **s)
 {
     (void)s;
     static const uint8_t other[32] = { 4 };
@@ -226,7 +226,7 @@ static void generated_data_depend_on_the_seed_alone(void **s)
     assert_memory_not_equal(digests[0], digests[3], 32);
 }
 
-static void memory_that_runs_out_is_an_error_and_leaves_nothing(void **s)
+static void any_failed_allocation_is_an_error_and_leaves_nothing(void **s)
 {
     (void)s;
     sherd_recipe *r = recipe("holdout = 0.25\ndivide_inputs = 2\n");
@@ -247,13 +247,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays_are_borrowed_and_labels_converted),
-        cmocka_unit_test(any_strides_are_the_same_data),
+        cmocka_unit_test(arrays_with_any_strides_are_the_same_data),
         cmocka_unit_test(a_file_of_the_same_values_is_the_same_data),
         cmocka_unit_test(validation_is_given_or_held_out),
-        cmocka_unit_test(values_are_targets_too),
-        cmocka_unit_test(what_is_wrong_with_arrays_is_named),
-        cmocka_unit_test(generated_data_depend_on_the_seed_alone),
-        cmocka_unit_test(memory_that_runs_out_is_an_error_and_leaves_nothing),
+        cmocka_unit_test(targets_may_be_values),
+        cmocka_unit_test(errors_in_arrays_are_named),
+        cmocka_unit_test(generated_data_depend_only_on_the_seed),
+        cmocka_unit_test(any_failed_allocation_is_an_error_and_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -71,7 +71,7 @@ static const struct {
     { "sherd_local_node", sherd_local_node_fields, sizeof(sherd_local_node), false },
 };
 
-static void members_are_listed_in_order_and_as_they_are(void **state)
+static void members_are_listed_in_order_with_their_types(void **state)
 {
     (void)state;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
@@ -114,7 +114,7 @@ static void a_machine_describes_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(members_are_listed_in_order_and_as_they_are),
+        cmocka_unit_test(members_are_listed_in_order_with_their_types),
         cmocka_unit_test(a_machine_describes_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Metadata that is taken for one product: the operation, settings, the reuse rule, the lock. */
+/* Metadata for one product: the operation, settings, the reuse rule, the lock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,7 +150,8 @@ static void operations_and_settings_that_do_not_fit_are_refused(void **s)
     (void)s;
     sherd_meta_request r = request("x");
     sherd_product_options o = { .size = sizeof o };
-    refused(&r, o, SHERD_ESHAPE, "operation x is dot of 2 x 2 x 2, which these operands are not");
+    refused(&r, o, SHERD_ESHAPE,
+            "operation x is dot of 2 x 2 x 2, which does not match these operands");
     r.operation = "w";
     refused(&r, o, SHERD_EFORMAT, "has no operation 'w'");
     r.operation = "z";
@@ -194,7 +195,7 @@ static void other_operands_need_reuse(void **s)
     assert_int_equal(usage, SHERD_META_SAME_USE);
     sherd_meta_free(m);
     r.b = sherd_view_c(other, SHERD_F64, K, M);
-    refused(&r, none, SHERD_EEXPOSURE, "operation z has served other operands");
+    refused(&r, none, SHERD_EEXPOSURE, "operation z was used for other operands");
     r.look_only = true;
     o = none;
     assert_int_equal(sherd_meta_take(&m, path, &r, &o, &usage, NULL), 0);
@@ -207,7 +208,7 @@ static void other_operands_need_reuse(void **s)
     sherd_meta_free(m);
 }
 
-static void looking_records_nothing(void **s)
+static void a_preview_records_nothing(void **s)
 {
     (void)s;
     sherd_meta_request r = request("z");
@@ -242,9 +243,9 @@ static void profiles_give_the_digests(void **s)
     sherd_meta_free(m);
     o = none;
     o.profile_b = NULL;
-    refused(&r, o, SHERD_EEXPOSURE, "has served other operands");
+    refused(&r, o, SHERD_EEXPOSURE, "was used for other operands");
     o.profile_a = none.profile_b;
-    refused(&r, o, SHERD_EINVAL, "the profile given for A is one of another matrix");
+    refused(&r, o, SHERD_EINVAL, "the profile given for A belongs to another matrix");
     sherd_profile_free(none.profile_b);
 }
 
@@ -325,7 +326,7 @@ int main(void)
         CASE(the_only_operation_of_a_shape_needs_no_name),
         CASE(operations_and_settings_that_do_not_fit_are_refused),
         CASE(other_operands_need_reuse),
-        CASE(looking_records_nothing),
+        CASE(a_preview_records_nothing),
         CASE(profiles_give_the_digests),
         CASE(a_locked_file_is_waited_for),
         CASE(digesting_operands_can_be_interrupted),

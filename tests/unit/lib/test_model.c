@@ -116,7 +116,7 @@ static void parameters_are_loaded_for_another_recipe_of_the_same_shapes(void **s
     sherd_model_free(m);
 }
 
-static void room_is_looked_for_without_leaving_a_file(void **s)
+static void the_check_for_space_leaves_no_file(void **s)
 {
     (void)s;
     sherd_model *m = model("");
@@ -153,14 +153,15 @@ static void outputs_are_those_of_the_layers(void **s)
             for (size_t k = 0; k < HIDDEN; k++) sum += hidden[k] * w2[k * OUTPUTS + j];
             assert_true(fabs(sum - y[i * (OUTPUTS + 2) + j]) < 1e-12);
         }
-        assert_true(y[i * (OUTPUTS + 2) + OUTPUTS] == -77); /* between rows nothing is written */
+        assert_true(y[i * (OUTPUTS + 2) + OUTPUTS] ==
+                    -77); /* the gaps between rows are not written to */
     }
     assert_true(report.rows == ROWS && report.outputs == OUTPUTS && report.nodes == 0 &&
                 report.bits == 0 && !report.scheme && !report.checked && isnan(report.accuracy));
     sherd_model_free(m);
 }
 
-static void divided_inputs_are_not_divided_again(void **s)
+static void inputs_that_were_divided_are_not_divided_again(void **s)
 {
     (void)s;
     sherd_model *m = model("divide_inputs = 8\n");
@@ -274,7 +275,7 @@ static void refused(sherd_model *m, const sherd_predict_options *o, int code, co
     if (err != code || !strstr(d.message, words)) fail_msg("%d, %s", err, d.message);
 }
 
-static void what_cannot_be_predicted_is_refused(void **s)
+static void unsuitable_inputs_are_refused(void **s)
 {
     (void)s;
     sherd_model *m = model(""), *single = model("precision = f32\n");
@@ -323,7 +324,7 @@ static void what_cannot_be_predicted_is_refused(void **s)
     sherd_model_free(single);
 }
 
-static void memory_that_runs_out_is_an_error_and_leaves_nothing(void **s)
+static void any_failed_allocation_is_an_error_and_leaves_nothing(void **s)
 {
     (void)s;
     sherd_model *m = model("divide_inputs = 3\n");
@@ -352,15 +353,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_have_names_and_shapes),
         cmocka_unit_test(parameters_are_loaded_for_another_recipe_of_the_same_shapes),
-        cmocka_unit_test(room_is_looked_for_without_leaving_a_file),
+        cmocka_unit_test(the_check_for_space_leaves_no_file),
         cmocka_unit_test(outputs_are_those_of_the_layers),
-        cmocka_unit_test(divided_inputs_are_not_divided_again),
+        cmocka_unit_test(inputs_that_were_divided_are_not_divided_again),
         cmocka_unit_test(fixed_point_goes_by_pieces_of_1000_rows),
         cmocka_unit_test(a_multiplier_of_the_caller_computes_the_products),
         cmocka_unit_test(labels_give_an_accuracy),
         cmocka_unit_test(hooks_count_rows_and_interrupt),
-        cmocka_unit_test(what_cannot_be_predicted_is_refused),
-        cmocka_unit_test(memory_that_runs_out_is_an_error_and_leaves_nothing),
+        cmocka_unit_test(unsuitable_inputs_are_refused),
+        cmocka_unit_test(any_failed_allocation_is_an_error_and_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,5 +1,5 @@
-/* Processes that train as peers, as threads of this one: the bits of one process, what process 0
- * decides for all, and ends that all of them have. */
+/* Processes that train as peers, as threads of this process: they have the bits of a single
+ * process, process 0 decides for all, and all end with the same status. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -81,7 +81,7 @@ static void alone(double *out)
     assert_int_equal(world_run(NULL, &o, out, NULL), 0);
 }
 
-static void any_number_of_processes_has_the_bits_of_one(void **s)
+static void any_number_of_processes_gives_the_same_bits(void **s)
 {
     (void)s;
     static peer p[MOST];
@@ -121,7 +121,7 @@ static void process_0_decides_seed_and_initial_parameters(void **s)
     sherd_training_free(t);
 }
 
-static void a_process_with_another_training_is_named_in_all(void **s)
+static void every_process_names_a_process_with_another_training(void **s)
 {
     (void)s;
     static peer p[3];
@@ -194,7 +194,7 @@ static void refused(const sherd_train_options *o, const sherd_collective *c, con
     if (err != SHERD_EINVAL || !strstr(d.message, words)) fail_msg("%d, %s", err, d.message);
 }
 
-static void what_peers_cannot_do_is_refused(void **s)
+static void options_that_peers_do_not_support_are_refused(void **s)
 {
     (void)s;
     sherd_collective c = thread_sum_of(0, 1);
@@ -206,12 +206,12 @@ static void what_peers_cannot_do_is_refused(void **s)
     static const struct {
         sherd_train_options o;
         const char *words;
-    } cases[] = { { GRADIENTS(.nodes = 2), "a cluster of nodes has no meaning" },
-                  { GRADIENTS(.async = true), "--async has no meaning" },
-                  { GRADIENTS(.allow_drop = true), "--allow-drop has no meaning" },
-                  { GRADIENTS(.floats = true), "--float-gradients has no meaning" },
-                  { GRADIENTS(.check = true), "--check has no meaning" },
-                  { GRADIENTS(.aggregate = SHERD_AGGREGATE_RING), "--aggregate has no meaning" } };
+    } cases[] = { { GRADIENTS(.nodes = 2), "a cluster of nodes has no effect" },
+                  { GRADIENTS(.async = true), "--async has no effect" },
+                  { GRADIENTS(.allow_drop = true), "--allow-drop has no effect" },
+                  { GRADIENTS(.floats = true), "--float-gradients has no effect" },
+                  { GRADIENTS(.check = true), "--check has no effect" },
+                  { GRADIENTS(.aggregate = SHERD_AGGREGATE_RING), "--aggregate has no effect" } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refused(&cases[i].o, &c, cases[i].words);
     refused(&products, &c, "train by gradients only");
@@ -228,12 +228,12 @@ int main(void)
 {
     sherd_blas_threads_set(1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_processes_has_the_bits_of_one),
+        cmocka_unit_test(any_number_of_processes_gives_the_same_bits),
         cmocka_unit_test(process_0_decides_seed_and_initial_parameters),
-        cmocka_unit_test(a_process_with_another_training_is_named_in_all),
+        cmocka_unit_test(every_process_names_a_process_with_another_training),
         cmocka_unit_test(all_stop_at_the_step_at_which_one_is_interrupted),
         cmocka_unit_test(all_continue_from_the_checkpoint_of_process_0),
-        cmocka_unit_test(what_peers_cannot_do_is_refused),
+        cmocka_unit_test(options_that_peers_do_not_support_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

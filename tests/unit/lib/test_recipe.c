@@ -23,7 +23,7 @@ static sherd_recipe *parse(const char *of)
     return r;
 }
 
-/* A value is refused with these words, and the recipe stays. */
+/* Checks that a value is refused with this message and that the recipe is unchanged. */
 static void refused(sherd_recipe *r, int code, const char *key, const char *value,
                     const char *words)
 {
@@ -35,7 +35,7 @@ static void refused(sherd_recipe *r, int code, const char *key, const char *valu
     assert_string_equal(sherd_recipe_text(r), before);
 }
 
-static void the_built_in_ones_are_listed_and_loaded(void **s)
+static void built_in_recipes_are_listed_and_loaded(void **s)
 {
     (void)s;
     const char *name;
@@ -96,7 +96,7 @@ static void epochs_and_steps_replace_each_other(void **s)
     sherd_recipe_free(r);
 }
 
-static void what_would_not_be_a_recipe_is_refused(void **s)
+static void changes_that_make_a_recipe_invalid_are_refused(void **s)
 {
     (void)s;
     sherd_recipe *r = parse(text);
@@ -110,7 +110,7 @@ static void what_would_not_be_a_recipe_is_refused(void **s)
     sherd_recipe_free(r);
 }
 
-static void memory_that_runs_out_is_an_error_and_leaves_nothing(void **s)
+static void any_failed_allocation_is_an_error_and_leaves_nothing(void **s)
 {
     (void)s;
     for (size_t n = 1, seen = n; seen >= n; n++) {
@@ -128,12 +128,12 @@ static void memory_that_runs_out_is_an_error_and_leaves_nothing(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_built_in_ones_are_listed_and_loaded),
+        cmocka_unit_test(built_in_recipes_are_listed_and_loaded),
         cmocka_unit_test(errors_name_the_recipe_and_the_line),
         cmocka_unit_test(a_key_is_set_by_its_text),
         cmocka_unit_test(epochs_and_steps_replace_each_other),
-        cmocka_unit_test(what_would_not_be_a_recipe_is_refused),
-        cmocka_unit_test(memory_that_runs_out_is_an_error_and_leaves_nothing),
+        cmocka_unit_test(changes_that_make_a_recipe_invalid_are_refused),
+        cmocka_unit_test(any_failed_allocation_is_an_error_and_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

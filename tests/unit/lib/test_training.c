@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "lib/network_products.h"
 #include "training_world.h"
 
 static sherd_train_options seeded(void)
@@ -99,7 +100,7 @@ static void epochs_are_reported_and_kept(void **s)
     assert_true(r.step == WORLD_STEPS && r.first_step == 0 && r.examples == 6 * WORLD_ROWS &&
                 r.cost == h.epochs[5].cost && r.seconds > 0 && r.examples_per_second > 0);
     assert_string_equal(r.by, "products");
-    assert_string_equal(r.sees, "all of it here");
+    assert_string_equal(r.sees, "all data stay on this machine");
     assert_true(!r.scheme && !r.among && r.bits == 0 && r.nodes == 0);
     assert_true(h.done == WORLD_STEPS && h.total == WORLD_STEPS);
     sherd_data_info info = { .size = sizeof info };
@@ -157,7 +158,20 @@ static void fixed_point_and_its_rounding_are_options(void **s)
     assert_memory_not_equal(exact, random, sizeof exact);
 }
 
-static void a_training_begins_with_given_parameters(void **s)
+/* The strings of `products` may be freed once the training has been made. */
+static void names_of_operands_are_not_kept(void **s)
+{
+    (void)s;
+    sherd_product_options o = {
+        .size = sizeof o, .scheme = SHERD_SHARE, .name_a = "X", .name_b = "Y"
+    };
+    sherd__network_products p;
+    o.masks = o.masks_state = "M";
+    assert_int_equal(sherd__network_products_read(&p, &o, true, NULL), 0);
+    assert_true(!p.opt.name_a && !p.opt.name_b && !p.opt.masks && !p.opt.masks_state);
+}
+
+static void a_training_starts_with_given_parameters(void **s)
 {
     (void)s;
     double first[WORLD_PARAMETERS], begun[WORLD_PARAMETERS];
@@ -183,7 +197,7 @@ static void a_training_begins_with_given_parameters(void **s)
     sherd_training_free(t);
 }
 
-static void the_callback_of_an_epoch_ends_a_training(void **s)
+static void the_callback_of_an_epoch_can_end_a_training(void **s)
 {
     (void)s;
     heard h = { .fail_at = 2 };
@@ -196,7 +210,7 @@ static void the_callback_of_an_epoch_ends_a_training(void **s)
     assert_string_equal(d.message, "no ink is left");
 }
 
-static void an_interruption_ends_it_between_steps(void **s)
+static void an_interruption_ends_a_training_between_steps(void **s)
 {
     (void)s;
     double parameters[WORLD_PARAMETERS], two[WORLD_PARAMETERS];
@@ -211,7 +225,7 @@ static void an_interruption_ends_it_between_steps(void **s)
     assert_memory_equal(parameters, two, sizeof two);
 }
 
-static void the_end_of_the_time_ends_it(void **s)
+static void a_training_ends_when_its_time_is_over(void **s)
 {
     (void)s;
     sherd_diag d = { 0 };
@@ -339,12 +353,13 @@ static void options_that_contradict_each_other_are_refused(void **s)
         { O(.aggregate = SHERD_AGGREGATE_SECURE), "--aggregate needs --by gradients" },
         { O(.noise = 1, .clip = 1), "--noise, --clip or --survivors needs --aggregate secure" },
         { O(.by = (sherd_train_by)7), "unknown way to train 7" },
-        { GRADIENTS(.products = &share, .nodes = 2), "--scheme share has no effect by gradients" },
+        { GRADIENTS(.products = &share, .nodes = 2),
+          "--scheme share has no effect with --by gradients" },
         { GRADIENTS(.noise = 1), "needs --aggregate secure" },
-        { GRADIENTS(.nodes = 2, .check = true, .async = true), "--check and --async do not" },
+        { GRADIENTS(.nodes = 2, .check = true, .async = true), "--check and --async cannot" },
         { GRADIENTS(.nodes = 2, .check = true, .allow_drop = true), "--check and --allow-drop" },
         { GRADIENTS(.nodes = 2, .check = true, .floats = true), "--check and --float-gradients" },
-        { GRADIENTS(.bits = 9, .floats = true), "--bits and --float-gradients do not" },
+        { GRADIENTS(.bits = 9, .floats = true), "--bits and --float-gradients cannot" },
         { GRADIENTS(.bits = 60), "gradients of 60 bits" },
         { GRADIENTS(.shards = 5000), "5000 shards" },
         { GRADIENTS(.allow_drop = true), "--allow-drop and threads of this process" },
@@ -355,16 +370,16 @@ static void options_that_contradict_each_other_are_refused(void **s)
         { GRADIENTS(.nodes = 30), "30 nodes for steps of 20 examples" },
         { GRADIENTS(.aggregate = SHERD_AGGREGATE_RING), "threads of this process and --aggregate" },
         { GRADIENTS(.aggregate = SHERD_AGGREGATE_RING, .nodes = 2, .async = true),
-          "--async and --aggregate ring do not" },
+          "--async and --aggregate ring cannot" },
         { GRADIENTS(.aggregate = SHERD_AGGREGATE_SECURE, .nodes = 4, .examples = 9),
-          "--data and --aggregate secure do not" },
-        { SECURE(.shards = 3), "--shards and --aggregate secure do not" },
-        { SECURE(.async = true), "--async and --aggregate secure do not" },
-        { SECURE(.local_steps = 3), "--local-steps and --aggregate secure do not" },
-        { SECURE(.allow_drop = true), "--allow-drop and --aggregate secure do not" },
-        { SECURE(.floats = true), "--float-gradients and --aggregate secure do not" },
-        { SECURE(.check = true), "--check and --aggregate secure do not" },
-        { SECURE(.bits = 12), "--bits and --aggregate secure do not" },
+          "--data and --aggregate secure cannot" },
+        { SECURE(.shards = 3), "--shards and --aggregate secure cannot" },
+        { SECURE(.async = true), "--async and --aggregate secure cannot" },
+        { SECURE(.local_steps = 3), "--local-steps and --aggregate secure cannot" },
+        { SECURE(.allow_drop = true), "--allow-drop and --aggregate secure cannot" },
+        { SECURE(.floats = true), "--float-gradients and --aggregate secure cannot" },
+        { SECURE(.check = true), "--check and --aggregate secure cannot" },
+        { SECURE(.bits = 12), "--bits and --aggregate secure cannot" },
         { SECURE(.noise = 1), "--noise needs --clip" },
         { SECURE(.noise = 501, .clip = 1), "noise 501" },
         { SECURE(.clip = -1), "clip -1" },
@@ -414,7 +429,7 @@ static void secure_sums_need_nodes_with_their_own_data(void **s)
     sherd_recipe_free(r);
 }
 
-static void memory_that_runs_out_is_an_error_and_leaves_nothing(void **s)
+static void any_failed_allocation_is_an_error_and_leaves_nothing(void **s)
 {
     (void)s;
     double want[WORLD_PARAMETERS], got[WORLD_PARAMETERS];
@@ -449,16 +464,17 @@ int main(void)
         cmocka_unit_test(report_every_chooses_the_epochs),
         cmocka_unit_test(recipe_data_and_seed_decide_every_bit),
         cmocka_unit_test(fixed_point_and_its_rounding_are_options),
-        cmocka_unit_test(a_training_begins_with_given_parameters),
-        cmocka_unit_test(the_callback_of_an_epoch_ends_a_training),
-        cmocka_unit_test(an_interruption_ends_it_between_steps),
-        cmocka_unit_test(the_end_of_the_time_ends_it),
+        cmocka_unit_test(names_of_operands_are_not_kept),
+        cmocka_unit_test(a_training_starts_with_given_parameters),
+        cmocka_unit_test(the_callback_of_an_epoch_can_end_a_training),
+        cmocka_unit_test(an_interruption_ends_a_training_between_steps),
+        cmocka_unit_test(a_training_ends_when_its_time_is_over),
         cmocka_unit_test(a_training_runs_once_with_the_nodes_that_it_was_made_for),
         cmocka_unit_test(gradients_of_any_number_of_threads_have_the_same_bits),
         cmocka_unit_test(asynchronous_gradients_obey_their_bound),
         cmocka_unit_test(options_that_contradict_each_other_are_refused),
         cmocka_unit_test(secure_sums_need_nodes_with_their_own_data),
-        cmocka_unit_test(memory_that_runs_out_is_an_error_and_leaves_nothing),
+        cmocka_unit_test(any_failed_allocation_is_an_error_and_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

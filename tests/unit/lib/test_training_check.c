@@ -73,7 +73,7 @@ static void equal_trainings_pass_and_float64_is_measured_beside(void **s)
     end(t);
 }
 
-static void one_bit_of_any_parameter_is_found_and_named(void **s)
+static void a_difference_of_one_bit_is_found_and_named(void **s)
 {
     (void)s;
     static const struct {
@@ -113,7 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_trainings_pass_and_float64_is_measured_beside),
-        cmocka_unit_test(one_bit_of_any_parameter_is_found_and_named),
+        cmocka_unit_test(a_difference_of_one_bit_is_found_and_named),
         cmocka_unit_test(another_order_of_steps_differs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * Estimates before a training: time is judged by a small piece of the work, which an interruption
- * ends; memory by what all processes of a host need together.
+ * Estimates before a training: time is estimated by a small part of the work, which can be
+ * interrupted; memory is that of all processes of a host together.
  *
  * link: -Wl,--wrap=sherd__tiled_multiply
  * link: -Wl,--wrap=sherd__memory_told -Wl,--wrap=sherd__memory_available
@@ -58,7 +58,7 @@ static void take_line(void *ctx, sherd_log_level level, const char *text)
     if (level == SHERD_LOG_WARN && strstr(text, "this training takes")) *(bool *)ctx = true;
 }
 
-/* Makes a training; returns the error, and whether it was found to take more than a day. */
+/* Makes a training; returns the error, and whether a warning of more than a day was given. */
 static int make(const char *text, const sherd_collective *among, bool *is_long, sherd_diag *d)
 {
     sherd_recipe *r;
@@ -90,7 +90,7 @@ static bool judge(const char *text)
     "input = 2\nloss = cross-entropy\ndata = spiral\nexamples = 600\nclasses = 3\n"                \
     "batch = 300\nrate = 0.1\n"
 
-static void a_part_of_the_work_is_measured_however_large_the_network(void **s)
+static void only_a_part_of_the_work_is_measured_for_any_network(void **s)
 {
     (void)s;
     stop = false;
@@ -101,7 +101,7 @@ static void a_part_of_the_work_is_measured_however_large_the_network(void **s)
     assert_true(calls > 0 && most <= 256. * 256 * 256);
 }
 
-static void small_networks_and_images_are_judged_too(void **s)
+static void small_networks_and_images_are_estimated(void **s)
 {
     (void)s;
     stop = false;
@@ -114,7 +114,7 @@ static void small_networks_and_images_are_judged_too(void **s)
     assert_true(calls > 0 && most <= 256. * 256 * 256);
 }
 
-static void an_interruption_ends_the_measurement_after_the_product_under_way(void **s)
+static void an_interruption_ends_the_measurement_after_the_current_product(void **s)
 {
     (void)s;
     stop = true;
@@ -147,7 +147,7 @@ static int weigh(uint32_t here, sherd_diag *d)
     return err;
 }
 
-static void memory_is_judged_for_all_processes_of_a_host(void **s)
+static void memory_is_estimated_for_all_processes_of_a_host(void **s)
 {
     (void)s;
     sherd_diag d;
@@ -171,10 +171,10 @@ static void memory_is_judged_for_all_processes_of_a_host(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_part_of_the_work_is_measured_however_large_the_network),
-        cmocka_unit_test(small_networks_and_images_are_judged_too),
-        cmocka_unit_test(memory_is_judged_for_all_processes_of_a_host),
-        cmocka_unit_test(an_interruption_ends_the_measurement_after_the_product_under_way),
+        cmocka_unit_test(only_a_part_of_the_work_is_measured_for_any_network),
+        cmocka_unit_test(small_networks_and_images_are_estimated),
+        cmocka_unit_test(memory_is_estimated_for_all_processes_of_a_host),
+        cmocka_unit_test(an_interruption_ends_the_measurement_after_the_current_product),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,7 +145,8 @@ static void restless_threads_are_an_error_only_if_room_is_short(void **s)
     assert_int_equal(pthread_create(&t, NULL, spin, &on), 0);
     assert_int_equal(sherd__blas_settle(&d), SHERD_OK);
     close_address_space();
-    int err = sherd__blas_settle(&d);
+    int err = 0; /* on a busy machine the thread may not run while it is observed */
+    for (int looks = 0; !err && looks < 50; looks++) err = sherd__blas_settle(&d);
     __atomic_store_n(&on, 0, __ATOMIC_RELAXED);
     pthread_join(t, NULL);
     int asleep = sherd__blas_settle(NULL);

@@ -212,8 +212,10 @@ void member_meet(void)
     member_deal_cards();
     for (uint32_t i = 0; i < N; i++) memcpy(keys[i], m.cards + i * SHERD__SECURE_CARD + 32, 32);
     for (uint32_t i = 1; i < N; i++)
-        assert_int_equal(sherd__aggregate_member_new(&m.others[i].member, &member_agreed, i, JOB,
-                                                     &m.others[i].key, (const uint8_t(*)[32])keys,
+        assert_int_equal(sherd__aggregate_member_new(&m.others[i].member, &member_agreed,
+                                                     &(sherd__aggregate_self){
+                                                         i, JOB, &m.others[i].key,
+                                                         (const uint8_t(*)[32])keys },
                                                      NULL),
                          0);
     assert_int_equal(member_roster(), 0);

@@ -463,11 +463,11 @@ static void the_members_of_a_coordinator_share_a_limit_of_log_lines(void **unuse
                                                                        * by notes */
     assert_int_equal(said.notes, SHERD__LINES_MAX);
     assert_int_equal(said.problems, SHERD__LINES_MAX);
-    assert_non_null(strstr(said.last, "turned away member"));
+    assert_non_null(strstr(said.last, "refused member"));
     later_ms = SHERD__LINES_MS + 1000;
     come_and_go(2 * MANY + 1, true);
     assert_int_equal(said.problems, SHERD__LINES_MAX + 2);
-    assert_non_null(strstr(said.last, "turned away member"));
+    assert_non_null(strstr(said.last, "refused member"));
     end(l);
 }
 

@@ -140,8 +140,7 @@ static void rounds_of_a_job_and_of_a_day_are_limited(void **s)
     }
     sherd__charge c = charge_of(9, 1);
     c.job = 8; /* another number does not reset the limit; another coordinator has its own */
-    assert_int_equal(charge(&p, &c, "one coordinator in a day, are over (--max-rounds)"),
-                     SHERD_EEXPOSURE);
+    assert_int_equal(charge(&p, &c, "to this coordinator today (--max-rounds)"), SHERD_EEXPOSURE);
     c.coordinator[0] = 1;
     assert_int_equal(charge(&p, &c, ""), 0);
     p.rounds_day = 4;
@@ -166,8 +165,8 @@ static void new_sets_of_members_are_limited_by_the_ledger(void **s)
     memset(&ledger, 0, sizeof ledger);
     ledger.named = true;
     assert_int_equal(charge(&p, &c,
-                            "policy: this node writes down no more new sets of members on "
-                            "this day"),
+                            "policy: this node records no more new sets of members "
+                            "today"),
                      SHERD_EEXPOSURE);
 }
 

@@ -142,7 +142,7 @@ static void a_gradient_is_given_only_for_the_description_of_the_pieces(void **s)
         m.params[3] = was;
         if (round < 3) {
             assert_int_equal(err, SHERD_EINVAL);
-            assert_non_null(strstr(m.j.withheld, "about other parameters"));
+            assert_non_null(strstr(m.j.withheld, "has other parameters"));
             assert_int_equal(member_hide(round, 20), 0); /* nothing was given yet */
         }
         if (round == 4) { /* the description that another member received */

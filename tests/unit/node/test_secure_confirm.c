@@ -26,7 +26,7 @@ static void survivors_that_too_few_members_confirm_open_nothing(void **s)
     assert_int_equal(member_hide(1, 20), 0);
     assert_int_equal(member_confirm(1, member_all, N), 0);
     assert_int_equal(member_confirm(1, less, U), SHERD_EINVAL);
-    assert_non_null(strstr(m.j.withheld, "round 1 has had its survivors"));
+    assert_non_null(strstr(m.j.withheld, "round 1 already has its survivors"));
     members_confirm(1, less, U); /* the set that the others received */
     assert_int_equal(member_open(1, N, member_all, N), SHERD_EAUTH);
     assert_non_null(strstr(m.j.withheld, "member 1 has not confirmed these survivors of round 1"));

@@ -76,14 +76,14 @@ static void domains_follow_from_the_file_or_from_hosts(void **state)
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
         const example *e = &examples[i];
         sherd__peer peers[MOST], *list[MOST];
-        uint32_t of[MOST], domains, split[2], count = 0, most = 0;
+        uint32_t of[MOST], count = 0, most = 0;
+        sherd__domains domains = { .of = of };
         for (; count < MOST && e->nodes[count]; count++) {
             sherd__peer *p = list[count] = &peers[count];
             *p = (sherd__peer){ .port = 1 };
             (void)sscanf(e->nodes[count], "%255[^=]=%63s", p->host, p->domain);
         }
-        assert_int_equal(sherd__domains_number(list, count, known, NULL, of, &domains, split),
-                         SHERD_OK);
+        assert_int_equal(sherd__domains_number(&domains, list, count, known, NULL), SHERD_OK);
         for (uint32_t n = 0; n < count; n++) {
             if (of[n] != (uint32_t)(e->domains[n] - 'a'))
                 fail_msg("%zu: node %u is of domain %u", i, n, of[n]);
@@ -93,8 +93,8 @@ static void domains_follow_from_the_file_or_from_hosts(void **state)
                                               * them */
                 assert_true((strcmp(peers[n].domain, peers[m].domain) == 0) == (of[n] == of[m]));
         }
-        assert_int_equal(domains, most);
-        assert_true((split[0] != split[1]) == e->split);
+        assert_int_equal(domains.len, most);
+        assert_true((domains.split[0] != domains.split[1]) == e->split);
     }
 }
 
@@ -108,7 +108,8 @@ static void hosts_are_looked_up_once_and_all_at_the_same_time(void **state)
     sherd__peer peers[COUNT], *list[COUNT];
     sherd__names *names;
     struct in6_addr at[2];
-    uint32_t of[COUNT], domains, split[2];
+    uint32_t of[COUNT];
+    sherd__domains domains = { .of = of };
     for (uint32_t i = 0; i < COUNT; i++) {
         list[i] = &peers[i];
         peers[i] = (sherd__peer){ .port = 1 };
@@ -124,10 +125,10 @@ static void hosts_are_looked_up_once_and_all_at_the_same_time(void **state)
     far_release();
     for (uint32_t i = 0; i < 60000 && sherd__names_missing(names) != COUNT; i++) usleep(1000);
     assert_int_equal(sherd__names_missing(names), COUNT);
-    assert_int_equal(sherd__domains_number(list, COUNT, sherd__names_addresses, names, of, &domains,
-                                           split),
+    assert_int_equal(sherd__domains_number(&domains, list, COUNT, sherd__names_addresses, names),
                      SHERD_OK);
-    assert_int_equal(domains, 2); /* loopback, and the machine to which all other names resolve */
+    assert_int_equal(domains.len,
+                     2); /* loopback, and the machine to which all other names resolve */
     assert_int_equal(far.asked, 2);
     sherd__names_free(names);
     sherd__names_free(NULL);
@@ -137,11 +138,11 @@ static void abandoned_look_ups_do_not_block(void **state)
 {
     (void)state;
     sherd__peer one = { .host = "slow.example", .port = 1 }, *list[] = { &one };
-    uint32_t of, domains, split[2];
+    uint32_t of;
+    sherd__domains domains = { .of = &of };
     sherd__names *names;
     assert_int_equal(sherd__names_start(&names, list, 1), SHERD_OK);
-    assert_int_equal(sherd__domains_number(list, 1, sherd__names_addresses, names, &of, &domains,
-                                           split),
+    assert_int_equal(sherd__domains_number(&domains, list, 1, sherd__names_addresses, names),
                      SHERD_OK);
     assert_string_equal(one.domain, "slow.example");
     far_wait(1);
@@ -153,11 +154,12 @@ static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
     sherd__peer one = { .host = "192.0.2.1" }, *list[] = { &one };
-    uint32_t of, domains, split[2];
+    uint32_t of;
+    sherd__domains domains = { .of = &of };
     int err = SHERD_ENOMEM;
     for (size_t n = 1; err; n++) {
         (void)sherd__alloc_fail_nth(n);
-        err = sherd__domains_number(list, 1, known, NULL, &of, &domains, split);
+        err = sherd__domains_number(&domains, list, 1, known, NULL);
         (void)sherd__alloc_fail_nth(0);
         assert_true(!err || one.domain[0] == '\0');
         assert_true(n < 10);

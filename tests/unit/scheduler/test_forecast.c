@@ -61,9 +61,9 @@ static void a_result_too_large_to_rehearse_is_reported_with_the_limit(void **sta
     sherd_diag d = { 0 };
     sherd_product_options o = options();
     assert_int_equal(sherd_forecast_multiply(large, large, &o, &with, &e, &d), SHERD_ERANGE);
-    assert_string_equal(d.message, "a result of 40000 x 40000 is too large to be rehearsed with: "
-                                   "above 1073 MB");
-    assert_string_equal(d.hint, "forecast 3355 of its rows, and scale up; or bytes alone "
+    assert_string_equal(d.message, "a result of 40000 x 40000 is too large to measure with: above "
+                                   "1073 MB");
+    assert_string_equal(d.hint, "forecast 3355 of its rows, and scale up; or bytes only "
                                 "(no_time)");
 }
 

@@ -204,7 +204,7 @@ static void a_spare_node_that_never_answers_is_expelled_and_the_job_continues(vo
     uint64_t took = work_with_a_spare(&w, 0);
     assert_int_equal(w.ends[3].expelled, SHERD_ESILENT);
     assert_in_range(took, 10000, 20000); /* 10 s and 30 times 200 ms, and a second at the start */
-    assert_non_null(strstr(w.said, "node-4 lost: it answers no task"));
+    assert_non_null(strstr(w.said, "node-4 lost: it does not answer tasks"));
     world_work(&w, 3);
     world_must_be_done(&w, SHERD_OK);
     sherd__job_stats stats;

@@ -193,7 +193,7 @@ static void a_failed_preparation_leaves_the_earlier_file(void **s)
         int err;
         const char *says;
     } cases[] = {
-        { b, masks_of(0), SHERD_EINVAL, "no rows" },
+        { b, masks_of(0), SHERD_EINVAL, "at least one row" },
         { b,
           { .size = sizeof o, .rows = 1, .state = state, .bits_a = 1 },
           SHERD_EINVAL,
@@ -366,8 +366,8 @@ static void products_that_the_masks_do_not_fit_are_refused_and_use_none(void **s
     } cases[] = {
         { a, other, options(), SHERD_EEXPOSURE, "masks for another B: its digest differs" },
         { a, sherd_view_sub(b, 0, 20, 0, 9), options(), SHERD_ESHAPE, "for a B of 20 x 10" },
-        { a, b, options(), SHERD_EINVAL, "masks for 17 bits of A and 17 of B, asked for 12 of A" },
-        { a, b, options(), SHERD_EINVAL, "asked for 9 of B" },
+        { a, b, options(), SHERD_EINVAL, "masks for 17 bits of A and 17 of B, requested 12 of A" },
+        { a, b, options(), SHERD_EINVAL, "requested 9 of B" },
         { sherd_view_c(nan_data, SHERD_F64, 1, 20), b, options(), SHERD_ERANGE, "NaN" },
         { sherd_view_c(wide, SHERD_I32, 1, 20), b, options(), SHERD_ERANGE, "70000" },
         { long_a, b, options(), SHERD_EEXPOSURE, "12 rows of masks are left, and A has 13" },

@@ -257,7 +257,7 @@ static void windows_that_no_node_supports_are_not_kept(void **state)
                                       &how, &three, &o, &d);
         if (err != (side > 1024 ? SHERD_EFEWNODES : SHERD_OK)) fail_msg("%s", d.message);
         if (err)
-            assert_string_equal(d.message, "a window has 1050625 numbers, and nodes take "
+            assert_string_equal(d.message, "a window has 1050625 numbers, and nodes accept "
                                            "windows of up to 1048576");
         sherd__prepared_fini(&p);
     }

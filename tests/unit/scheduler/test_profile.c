@@ -197,7 +197,7 @@ static void a_profile_of_another_matrix_is_refused(void **s)
     sherd__product_options_init(&o);
     o.profile_b = profile_of(sherd_view_c(b, SHERD_F64, M, K));
     assert_int_equal(sherd_forecast_multiply(va, vb, &o, &with, &f, &d), SHERD_EINVAL);
-    assert_string_equal(d.message, "the profile given for B is one of another matrix");
+    assert_string_equal(d.message, "the profile given for B belongs to another matrix");
     sherd_profile_free(o.profile_b);
 }
 

@@ -98,5 +98,5 @@ int main(void)
         cmocka_unit_test(parts_shrink_if_transferring_them_takes_almost_no_time),
         cmocka_unit_test(the_size_of_parts_does_not_oscillate),
     };
-    return cmocka_run_group_tests_name("scheduler/grain", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("scheduler/shards_per_task", tests, NULL, NULL);
 }

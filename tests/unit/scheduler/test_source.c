@@ -85,7 +85,7 @@ static void a_list_without_nodes_is_told(void **state)
     sherd_diag d;
     uint32_t nodes;
     assert_int_equal(check(&o, &nodes, NULL, &d), SHERD_EFORMAT);
-    assert_non_null(strstr(d.message, "lists no node"));
+    assert_non_null(strstr(d.message, "contains no node"));
     o.nodes = "\nhost\n";
     assert_int_equal(check(&o, &nodes, NULL, &d), SHERD_EFORMAT);
     assert_non_null(strstr(d.message, "list of nodes:2"));

@@ -42,7 +42,8 @@ void masks_make(void)
     sherd_diag d = { .code = 0 };
     uint8_t row[64];
     memset(masks_root, 0x5a, sizeof masks_root);
-    if (sherd__maskfile_begin(&w, masks_path, masks_state, &h, masks_root, masks_key, &d))
+    if (sherd__maskfile_begin(&w, (sherd__maskfile_place){ masks_path, masks_state }, &h,
+                              masks_root, masks_key, &d))
         fail_msg("%s", d.message);
     size_t len = sherd__maskfile_row_bytes(&h);
     for (uint64_t r = 0; r < ROWS; r++) {

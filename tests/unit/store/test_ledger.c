@@ -333,7 +333,7 @@ static void a_ledger_that_must_exist_is_not_created(void **s)
     sherd_diag d = { 0 };
     unlink(scratch_path("lost.ledger"));
     assert_int_equal(sherd__ledger_open(&l, scratch_path("lost.ledger"), true, &d), SHERD_EFORMAT);
-    assert_non_null(strstr(d.message, "lost.ledger: does not exist: what was spent is in it"));
+    assert_non_null(strstr(d.message, "lost.ledger: does not exist: it records what was spent"));
     assert_int_not_equal(access(scratch_path("lost.ledger"), F_OK), 0);
     for (int made = 1; made >= 0; made--) {
         assert_int_equal(sherd__ledger_open(&l, scratch_path("lost.ledger"), !made, NULL), 0);

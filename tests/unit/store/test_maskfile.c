@@ -109,7 +109,7 @@ static void every_other_length_is_detected(void **s)
     bytes = realloc(bytes, len + 1);
     bytes[len] = 0;
     masks_put(masks_path, bytes, len + 1);
-    masks_must_refuse(masks_path, SHERD_EFORMAT, "cut or added to");
+    masks_must_refuse(masks_path, SHERD_EFORMAT, "it was cut or extended");
     free(bytes);
 }
 
@@ -153,7 +153,7 @@ static void a_file_that_others_may_read_or_change_is_refused(void **s)
     }
     assert_int_equal(chmod(masks_path, 0600), 0);
     assert_int_equal(chmod(masks_state, 0770), 0);
-    masks_must_refuse(masks_path, SHERD_EOPEN, "others may write here");
+    masks_must_refuse(masks_path, SHERD_EOPEN, "others can write here");
     assert_int_equal(chmod(masks_state, 0700), 0);
     uint64_t first;
     assert_int_equal(masks_take(masks_path, 1, &first, NULL), 0);
@@ -168,9 +168,9 @@ static void files_that_are_not_mask_files_are_refused(void **s)
     assert_int_equal(mkdir(folder, 0700), 0);
     masks_must_refuse(folder, SHERD_EOPEN, "cannot open");
     masks_put(masks_copy, (const uint8_t *)"no masks", 8);
-    masks_must_refuse(masks_copy, SHERD_EFORMAT, "is no file of masks");
+    masks_must_refuse(masks_copy, SHERD_EFORMAT, "is not a file of masks");
     masks_put(masks_copy, (const uint8_t *)"", 0);
-    masks_must_refuse(masks_copy, SHERD_EFORMAT, "is no file of masks");
+    masks_must_refuse(masks_copy, SHERD_EFORMAT, "is not a file of masks");
 }
 
 static void no_message_contains_a_secret(void **s)
@@ -213,8 +213,9 @@ static void a_header_out_of_range_is_not_written(void **s)
     for (size_t i = 0; i < 10; i++) {
         sherd__maskfile_writer *w;
         sherd_diag d = { .code = 0 };
-        assert_int_equal(sherd__maskfile_begin(&w, masks_copy, masks_state, &bad[i], masks_root,
-                                               masks_key, &d),
+        assert_int_equal(sherd__maskfile_begin(&w,
+                                               (sherd__maskfile_place){ masks_copy, masks_state },
+                                               &bad[i], masks_root, masks_key, &d),
                          SHERD_EINVAL);
         assert_null(w);
     }
@@ -230,22 +231,22 @@ static void a_mask_file_is_complete_or_absent(void **s)
     sherd__maskfile_writer *w;
     uint8_t row[64] = { 0 };
     h.id[0] = 1;
-    assert_int_equal(sherd__maskfile_begin(&w, masks_copy, masks_state, &h, masks_root, masks_key,
-                                           NULL),
+    assert_int_equal(sherd__maskfile_begin(&w, (sherd__maskfile_place){ masks_copy, masks_state },
+                                           &h, masks_root, masks_key, NULL),
                      0);
     assert_int_equal(sherd__maskfile_row(w, row, NULL), 0);
     assert_int_equal(sherd__maskfile_commit(w, NULL), SHERD_EINVAL);
     assert_int_equal(access(masks_copy, F_OK), -1);
-    assert_int_equal(sherd__maskfile_begin(&w, masks_copy, masks_state, &h, masks_root, masks_key,
-                                           NULL),
+    assert_int_equal(sherd__maskfile_begin(&w, (sherd__maskfile_place){ masks_copy, masks_state },
+                                           &h, masks_root, masks_key, NULL),
                      0);
     sherd__maskfile_abort(w);
     assert_int_equal(access(masks_copy, F_OK), -1);
     /* An id that has a counter already: a counter is never set back. */
     h = masks_head();
     h.rows = 0;
-    assert_int_equal(sherd__maskfile_begin(&w, masks_copy, masks_state, &h, masks_root, masks_key,
-                                           NULL),
+    assert_int_equal(sherd__maskfile_begin(&w, (sherd__maskfile_place){ masks_copy, masks_state },
+                                           &h, masks_root, masks_key, NULL),
                      0);
     assert_int_equal(sherd__maskfile_commit(w, NULL), SHERD_EOPEN);
     assert_int_equal(access(masks_copy, F_OK), -1);
@@ -283,8 +284,8 @@ static void a_row_that_changed_after_its_check_is_not_given_out(void **s)
     h.id[0] = 1;
     size_t len = sherd__maskfile_row_bytes(&h);
     uint8_t *row = calloc(len, 1);
-    assert_int_equal(sherd__maskfile_begin(&w, masks_copy, masks_state, &h, masks_root, masks_key,
-                                           &d),
+    assert_int_equal(sherd__maskfile_begin(&w, (sherd__maskfile_place){ masks_copy, masks_state },
+                                           &h, masks_root, masks_key, &d),
                      0);
     for (uint64_t r = 0; r < h.rows; r++) assert_int_equal(sherd__maskfile_row(w, row, &d), 0);
     assert_int_equal(sherd__maskfile_commit(w, &d), 0);

@@ -70,7 +70,7 @@ static void an_older_copy_is_refused(void **s)
     assert_int_equal(masks_take(masks_path, 2, &first, NULL), 0);
     masks_put(masks_copy, old, len); /* kept elsewhere, or restored from a backup */
     masks_must_refuse(masks_copy, SHERD_EEXPOSURE,
-                      "an older copy: it says that 0 rows were used, and 2 were");
+                      "an older copy: it records 0 used rows, and 2 were used");
     masks_put(masks_path, old, len);
     masks_must_refuse(masks_path, SHERD_EEXPOSURE, "an older copy");
     free(old);
@@ -113,7 +113,7 @@ static void a_file_without_its_counter_is_refused(void **s)
     uint8_t *bytes = masks_slurp(masks_counter(), &len);
     assert_int_equal(unlink(masks_counter()), 0);
     masks_must_refuse(masks_path, SHERD_EEXPOSURE,
-                      "is not there: nobody can say which rows were used");
+                      "is missing: it is unknown which rows were used");
     for (size_t i = 0; i < len * 8; i += 7) {
         bytes[i / 8] ^= (uint8_t)(1 << i % 8);
         masks_put(masks_counter(), bytes, len);
@@ -177,14 +177,16 @@ static void the_counter_is_in_the_users_state_folder(void **s)
     snprintf(xdg, sizeof xdg, "%s/xdg", scratch_dir());
     char *home = getenv("HOME"), *kept = home ? strdup(home) : NULL;
     setenv("XDG_STATE_HOME", xdg, 1);
-    assert_int_equal(sherd__maskfile_begin(&w, masks_copy, NULL, &h, masks_root, masks_key, NULL),
+    assert_int_equal(sherd__maskfile_begin(&w, (sherd__maskfile_place){ masks_copy, NULL }, &h,
+                                           masks_root, masks_key, NULL),
                      0);
     assert_int_equal(sherd__maskfile_commit(w, NULL), 0);
     snprintf(expected, sizeof expected, "%s/sherd/masks/abababababababababababababababab", xdg);
     assert_int_equal(access(expected, F_OK), 0);
     setenv("XDG_STATE_HOME", "relative", 1); /* relative paths are ignored */
     setenv("HOME", xdg, 1);
-    assert_int_equal(sherd__maskfile_begin(&w, masks_copy, NULL, &h, masks_root, masks_key, NULL),
+    assert_int_equal(sherd__maskfile_begin(&w, (sherd__maskfile_place){ masks_copy, NULL }, &h,
+                                           masks_root, masks_key, NULL),
                      0);
     assert_int_equal(sherd__maskfile_commit(w, NULL), 0);
     snprintf(expected, sizeof expected,
@@ -192,7 +194,8 @@ static void the_counter_is_in_the_users_state_folder(void **s)
     assert_int_equal(access(expected, F_OK), 0);
     unsetenv("XDG_STATE_HOME");
     unsetenv("HOME");
-    assert_int_equal(sherd__maskfile_begin(&w, masks_copy, NULL, &h, masks_root, masks_key, NULL),
+    assert_int_equal(sherd__maskfile_begin(&w, (sherd__maskfile_place){ masks_copy, NULL }, &h,
+                                           masks_root, masks_key, NULL),
                      SHERD_EOPEN);
     if (kept) setenv("HOME", kept, 1);
     free(kept);

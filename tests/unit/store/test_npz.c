@@ -315,7 +315,7 @@ static entry plain(const char *name, const uint8_t *data, uint32_t len)
 static int read_all(const uint8_t *bytes, size_t len, sherd_diag *d)
 {
     sherd__npz *z;
-    int err = sherd__npz_open_bytes(&z, bytes, len, "x.npz", BASE, 32, d);
+    int err = sherd__npz_open_bytes(&z, bytes, len, "x.npz", (sherd__npz_limit){ BASE, 32 }, d);
     for (size_t i = 0; !err && i < sherd__npz_count(z); i++) {
         const sherd__npz_member *m = sherd__npz_member_at(z, i);
         uint8_t *out = malloc(m->head.data_len + 1);
@@ -428,9 +428,12 @@ static void a_zip_bomb_is_refused_before_it_unpacks(void **s)
     raw_add(&z, &e);
     raw_end(&z);
     sherd__npz *npz;
-    assert_int_equal(sherd__npz_open_bytes(&npz, z.bytes, z.len, "x.npz", 64 << 20, 0, &d), 0);
+    assert_int_equal(sherd__npz_open_bytes(&npz, z.bytes, z.len, "x.npz",
+                                           (sherd__npz_limit){ 64 << 20, 0 }, &d),
+                     0);
     sherd__npz_close(npz);
-    assert_int_equal(sherd__npz_open_bytes(&npz, z.bytes, z.len, "x.npz", BASE, 32, &d),
+    assert_int_equal(sherd__npz_open_bytes(&npz, z.bytes, z.len, "x.npz",
+                                           (sherd__npz_limit){ BASE, 32 }, &d),
                      SHERD_EFORMAT);
     assert_non_null(strstr(d.message, "would unpack to"));
     /* The same with a directory that states a small size. */
@@ -496,7 +499,8 @@ static void files_that_are_not_archives_are_refused(void **s)
     d.code = 0;
     assert_int_equal(sherd__npz_open(&z, "/etc/passwd", BASE, 32, &d), SHERD_EFORMAT);
     assert_non_null(strstr(d.message, "/etc/passwd"));
-    assert_int_equal(sherd__npz_open_bytes(&z, (const uint8_t *)"", 0, "x", BASE, 32, NULL),
+    assert_int_equal(sherd__npz_open_bytes(&z, (const uint8_t *)"", 0, "x",
+                                           (sherd__npz_limit){ BASE, 32 }, NULL),
                      SHERD_EFORMAT);
     sherd__npz_close(NULL);
 }

@@ -130,7 +130,7 @@ static void a_port_in_use_is_named(void **s)
     uint16_t port = sherd__listener_port(w.listener);
     assert_int_equal(sherd__listener_new(&second, &o, "127.0.0.1", port, &d), SHERD_EADDRINUSE);
     assert_null(second);
-    link_expect(d.message, "127.0.0.1:", "listens there already");
+    link_expect(d.message, "127.0.0.1:", "already in use");
     d = (sherd_diag){ 0 };
     assert_int_equal(sherd__listener_new(&second, &o, "192.0.2.1", 0, &d), SHERD_ENET);
     link_world_close(&w);

@@ -91,7 +91,7 @@ static void plain_text_is_rejected(void **s)
     assert_true(write(fd, words, sizeof words - 1) > 0);
     assert_true(link_run_until(&w, &w.rejected, 1, WAIT_MS));
     assert_int_equal(w.reject_code, SHERD_EFRAME);
-    link_expect(w.reason, "it speaks no TLS: \"GET / HTTP", "");
+    link_expect(w.reason, "it does not use TLS: \"GET / HTTP", "");
     link_run_until(&w, NULL, 0, 20);
     assert_true(link_is_closed(fd));
     close(fd);

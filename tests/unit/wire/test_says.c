@@ -15,13 +15,13 @@
 /* Texts of 0.1.0; each contains data of other clients or of the machine. */
 static const char *const details[] = {
     "",
-    "no room for a result of 80 bytes: 4096 of 65536 are in use",
-    "no room for a training of 123456 bytes",
+    "no memory for a result of 80 bytes: 4096 of 65536 are in use",
+    "no memory for a training of 123456 bytes",
     "label 9 of an example: the network has 4 outputs",
     "/home/someone/.ssh/id: no such file or directory",
-    "block 1 of this job is here already",
+    "block 1 of this job already exists",
     "connect: ECONNREFUSED",
-    "node ends, with 3 other coordinators",
+    "the node is ending, with 3 other coordinators",
     "the policy: none",
 };
 
@@ -62,14 +62,14 @@ static void a_mistake_of_the_peer_is_named_without_numbers(void **state)
         int code;
         const char *text, *said;
     } mistakes[] = {
-        { SHERD_EINVAL, "no block 17 of this job here", "a block that it names is not here" },
+        { SHERD_EINVAL, "no block 17 of this job here", "a block that it names is missing" },
         { SHERD_EINVAL, "no JOIN in this job", "no JOIN in this job" },
-        { SHERD_EINVAL, "round 4: this is round 3", "another round is under way" },
-        { SHERD_EINVAL, "round 4 has had its gradient", "this round has had its gradient" },
+        { SHERD_EINVAL, "round 4: this is round 3", "another round is in progress" },
+        { SHERD_EINVAL, "round 4 already has its gradient", "this round already has its gradient" },
         { SHERD_EINVAL, "a parameter is not finite", "a parameter is not finite" },
         { SHERD_EINVAL, "left block 3 holds residues, but the task has no primes",
           "an operand holds residues, but the task has no primes" },
-        { SHERD_EFORMAT, "block 9 is no plan", "the block of a plan holds none" },
+        { SHERD_EFORMAT, "block 9 is not a plan", "the block of a plan does not contain a plan" },
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         const char *said = sherd__says(mistakes[i].code, mistakes[i].text);
@@ -109,7 +109,7 @@ static void a_refusal_carries_the_constant_text_and_the_log_the_reason(void **st
         assert_int_equal(sherd__message_refuse_parse(&got, out + SHERD__RECORD_BYTES,
                                                      len - SHERD__RECORD_BYTES, &d),
                          SHERD_OK);
-        assert_string_equal(got.text, "no memory for it");
+        assert_string_equal(got.text, "not enough memory");
         assert_int_equal(withheld_len, 1);
         assert_string_equal(withheld, details[i]);
         sherd__session_free(no);

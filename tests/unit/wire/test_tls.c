@@ -500,7 +500,7 @@ static void plain_text_is_quoted_and_refused(void **s)
         const char *w = words[i % 3];
         sherd__tls_feed(t, (const uint8_t *)w, strlen(w));
         assert_int_equal(sherd__tls_read(t, out, sizeof out, &got), SHERD_EFRAME);
-        assert_non_null(strstr(sherd__tls_failure(t)->message, "it speaks no TLS: \""));
+        assert_non_null(strstr(sherd__tls_failure(t)->message, "it does not use TLS: \""));
         assert_memory_equal(strchr(sherd__tls_failure(t)->message, '"') + 1, w,
                             strlen(w) < 14 ? strlen(w) - (strlen(w) > 2 ? 2 : 0) : 14);
         sherd__tls_free(t);

@@ -1,7 +1,7 @@
 /*
  * A report for people: one line per figure with its median, its worst value, the value that chance
- * gives and the probability that chance alone reaches as much; and each control. --json and --html
- * list each finding.
+ * gives and the probability that chance alone gives as large a value; and each control. --json and
+ * --html list each finding.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -96,7 +96,7 @@ static void show_head(const sherd_audit *a, const sherd_audit_info *x)
     for (size_t i = 0; (note = sherd_audit_warning_at(a, i)); i++) printf("note: %s\n", note);
 }
 
-void sherd__audit_tell(const sherd_audit *a)
+void sherd__audit_print(const sherd_audit *a)
 {
     sherd_audit_info x = { .size = sizeof x };
     const sherd_audit_scope *s;

@@ -1,6 +1,6 @@
 /*
  * Reports a finished operation: a few lines for people, or one object for programs. Both are made
- * from the same report, and both say what was not checked or not hidden.
+ * from the same report, and both state what was not checked or not hidden.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -147,7 +147,7 @@ const char *sherd__work_distance_text(const sherd_distance *x, char out[200])
 {
     snprintf(out, 200,
              "float64 differs from it by %.3g at most (row %" PRIu64 ", column %" PRIu64
-             "; rounding to fixed point allows %.3g), by %.3g of the whole",
+             "; rounding to fixed point allows %.3g), and by %.3g of its norm in total",
              x->largest, x->row, x->col, x->bound, x->relative);
     return out;
 }
@@ -165,7 +165,8 @@ static void say_check(const sherd__product_run *w)
     if (x->equal && w->measured)
         sherd__cli_note(w->cli, "%s", sherd__work_distance_text(&w->distance, far));
     if (x->judged == SHERD_JUDGED_BITS && x->equal)
-        sherd__cli_say(w->cli, "equal: yes, bit for bit (%" PRIu64 " entries, computed here in %s)",
+        sherd__cli_say(w->cli,
+                       "equal: yes, bit for bit (%" PRIu64 " entries, computed locally in %s)",
                        x->entries, sherd__cli_seconds(x->seconds, t));
     else if (x->judged == SHERD_JUDGED_BITS)
         sherd__cli_say(w->cli, "equal: NO: %" PRIu64 " of %" PRIu64 " entries differ",
@@ -184,13 +185,14 @@ static void say_arithmetic(const sherd__product_run *w)
 {
     const sherd_report *r = &w->report;
     if (!exact(w)) return;
-    char how[48] = "one f64 product holds it";
+    char how[48] = "one f64 product is exact";
     if (r->primes > 0) snprintf(how, sizeof how, "%" PRIu32 " primes", r->primes);
     sherd__cli_note(w->cli, "exact: %" PRIu32 " and %" PRIu32 " bits, exponents %d and %d; %s",
                     r->bits_a, r->bits_b, r->scale_a, r->scale_b, how);
 }
 
-/* Returns whether operand i was already described: X times X is one file, rounded alike. */
+/* Returns whether operand i was already described: X times X is one file, rounded in the same way.
+ * */
 static bool said_before(const sherd__product_run *w, unsigned i)
 {
     return i == 1 && strcmp(w->in[0].path, w->in[1].path) == 0 && bits(w, 0) == bits(w, 1);
@@ -202,7 +204,7 @@ static const char *keeps_more(const sherd__product_run *w, unsigned i)
     bool wider = bits(w, i) < 26;
     const sherd_scheme_info *s = sherd__work_scheme(w);
     if (!s->exact_only)
-        return wider ? "--bits 26 keeps more, --mode float all" : "--mode float keeps them";
+        return wider ? "--bits 26 keeps more, --mode float keeps all" : "--mode float keeps them";
     if (!wider) return "private schemes keep no more than 26 bits";
     if (s->takes & SHERD_TAKES_MASKS)
         return i == 1 ? "masks prepared with --bits-b 26 keep more"
@@ -217,7 +219,8 @@ static void say_vanished(const sherd__product_run *w, unsigned i, const sherd_ro
     if (r->scale == (int)bits(w, i) - 1 && r->max_abs < 0.5)
         sherd__cli_warn(w->cli,
                         "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 became 0: fixed "
-                        "point of %u bits ends at 2^-%d: multiply them by a power of two first",
+                        "point of %u bits ends at 2^-%d: scale them "
+                        "by a power of two first",
                         w->in[i].path, r->vanished, r->nonzeros, bits(w, i), r->scale);
     else
         sherd__cli_warn(w->cli,
@@ -245,12 +248,12 @@ static void say_checked(const sherd__product_run *w)
 {
     const sherd_report *r = &w->report;
     if (r->check_tolerant)
-        sherd__cli_say(w->cli, "every answer was checked for gross errors (floats allow no more; "
-                               "--mode exact does)");
+        sherd__cli_say(w->cli, "every answer was checked for gross errors (a stricter check needs "
+                               "--mode exact)");
     else if (w->op != 0)
         sherd__cli_say(w->cli,
-                       "a sample of every answer was recomputed here: one wrong entry is "
-                       "missed with probability %.2g",
+                       "a sample of every answer was recomputed locally: one wrong entry is missed "
+                       "with probability %.2g",
                        r->check_error);
     else if (r->check_error > 0)
         sherd__cli_say(w->cli,
@@ -463,7 +466,7 @@ static void add_check(const sherd__product_run *w, json_t *obj)
     json_object_set_new(obj, "check", o);
 }
 
-int sherd__product_run_tell(sherd__product_run *w, int err, sherd_diag *d)
+int sherd__product_run_report(sherd__product_run *w, int err, sherd_diag *d)
 {
     if (!w->cli->json) {
         if (err == 0 || w->committed) say_all(w);

@@ -205,7 +205,7 @@ void sherd__train_say_start(const sherd__train *t)
         sherd__cli_say(cli, "%s has no checkpoint: this run begins with the first step",
                        t->o.checkpoints);
     if (!t->o.checkpoints && !sherd__opt_text(cli, "output"))
-        sherd__cli_say(cli, "no -o MODEL.npz: the model will not be kept");
+        sherd__cli_say(cli, "no -o MODEL.npz: the model will not be saved");
     if (data.embedded && strstr(sherd_recipe_text(t->recipe), "data = idx\n"))
         sherd__cli_say(cli, "no --data DIR: training on digits that come with sherd, not on MNIST");
     if (t->o.aggregate == SHERD_AGGREGATE_SECURE)
@@ -328,7 +328,7 @@ static void print_allreduce(const sherd__train *t)
            sherd__cli_bytes(r.link_bytes_out + r.link_bytes_in, out),
            sherd__cli_bytes(r.examples_bytes, examples));
     if (r.repeated)
-        printf("; %" PRIu64 " round%s made again", r.repeated, r.repeated == 1 ? " was" : "s were");
+        printf("; %" PRIu64 " round%s repeated", r.repeated, r.repeated == 1 ? " was" : "s were");
 }
 
 static void print_gradients(const sherd__train *t, const sherd_train_report *all)
@@ -356,9 +356,10 @@ static void print_secure(const sherd__train *t)
     if (r.dropped) printf("; %" PRIu64 " parts of lost nodes did not count", r.dropped);
     printf("\n");
     if (isfinite(r.epsilon))
-        printf("privacy: epsilon %.4g at delta %g for an example that is present or not, after "
-               "%" PRIu64 " round%s (noise %g, clipped at %g)\n",
-               r.epsilon, r.delta, r.rounds, r.rounds == 1 ? "" : "s", r.noise, r.clip);
+        printf(
+            "privacy: epsilon %.4g at delta %g for adding or removing one example, after %" PRIu64
+            " round%s (noise %g, clipped at %g)\n",
+            r.epsilon, r.delta, r.rounds, r.rounds == 1 ? "" : "s", r.noise, r.clip);
     else printf("privacy: no bound, since rounds had no noise (--clip, --noise)\n");
 }
 
@@ -371,7 +372,7 @@ static void print_end(const sherd__train *t)
     uint64_t steps = r.step - r.first_step;
     char s[24], out[24], in[24];
     if (steps == 0) {
-        printf("nothing is left to do: %" PRIu64 " steps were made before\n", r.step);
+        printf("nothing to do: %" PRIu64 " steps had been made before\n", r.step);
     } else {
         printf("\n%" PRIu64 " step%s in %s, %.0f examples/s, %s", steps, steps == 1 ? "" : "s",
                sherd__cli_seconds(r.seconds, s), r.examples_per_second, r.sees);
@@ -383,7 +384,8 @@ static void print_end(const sherd__train *t)
     print_gradients(t, &r);
     print_secure(t);
     if (t->o.check)
-        printf("checked: all %" PRIu64 " parameters equal the same training here, bit for bit, "
+        printf("checked: all %" PRIu64
+               " parameters equal those of the same training computed locally, bit for bit, "
                "after %s%" PRIu64 " epoch%s\n",
                r.parameters, r.epochs_checked == 1 ? "" : "each of ", r.epochs_checked,
                r.epochs_checked == 1 ? "" : "s");
@@ -424,7 +426,7 @@ static json_t *result_object(const sherd__train *t)
     return o;
 }
 
-int sherd__train_tell_end(sherd__train *t, int err, sherd_diag *d)
+int sherd__train_report_end(sherd__train *t, int err, sherd_diag *d)
 {
     sherd__progress_fini(&t->progress);
     int e = trace_end(t, err ? NULL : d);

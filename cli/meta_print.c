@@ -65,8 +65,8 @@ static json_t *json_of_operation(const sherd_meta *meta, size_t i, const uint64_
     return o;
 }
 
-int sherd__meta_tell_operations(sherd_meta *meta, const double *seconds, json_t *json,
-                                sherd_diag *d)
+int sherd__meta_print_operations(sherd_meta *meta, const double *seconds, json_t *json,
+                                 sherd_diag *d)
 {
     json_t *list = json ? json_array() : NULL;
     int err = SHERD_OK;
@@ -85,7 +85,7 @@ int sherd__meta_tell_operations(sherd_meta *meta, const double *seconds, json_t 
     return err;
 }
 
-void sherd__meta_tell_settings(const sherd_meta *meta, bool expanded, bool seed, json_t *json)
+void sherd__meta_print_settings(const sherd_meta *meta, bool expanded, bool seed, json_t *json)
 {
     const sherd_meta_settings *s = sherd_meta_settings_of(meta);
     char hex[65], group[16] = "all";
@@ -108,8 +108,8 @@ void sherd__meta_tell_settings(const sherd_meta *meta, bool expanded, bool seed,
     json_object_set_new(json, "seed_commitment", json_string(hex));
 }
 
-int sherd__meta_tell_file(sherd__cli *cli, uint64_t size, double seconds, json_t *json,
-                          sherd_diag *d)
+int sherd__meta_print_file(sherd__cli *cli, uint64_t size, double seconds, json_t *json,
+                           sherd_diag *d)
 {
     char bytes[24], took[24];
     const char *path = sherd__opt_text(cli, "output");
