@@ -12,9 +12,9 @@
 
 /**
  * Copies the caller's options `from` to `to`, a struct of this library's version with `size` bytes.
- * Members that the caller's version lacks become 0; all of them if `from` is NULL. `what` names the struct in messages. Errors:
- * SHERD_EINVAL if from's size was not set; SHERD_EUNSUPPORTED if the caller has set a member that
- * this version does not know. `to` is unchanged then.
+ * Members that the caller's version lacks become 0; all of them if `from` is NULL. `what` names the
+ * struct in messages. Errors: SHERD_EINVAL if from's size was not set; SHERD_EUNSUPPORTED if the
+ * caller has set a member that this version does not know. `to` is unchanged then.
  */
 int sherd__options_read(void *to, size_t size, const void *from, const char *what,
                         sherd_diag *d) SHERD_MUST;

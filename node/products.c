@@ -125,8 +125,8 @@ static int plain(const products *p, const operand *a, const operand *b, double *
 }
 
 /* Recombines residues of a * b, one matrix for each prime after the other, and scales back. */
-static int recombine(const products *p, const sherd__crt *crt, const uint8_t *residues,
-                     const operand *a, const operand *b, double *c, size_t ldc)
+static int recombine(const sherd__crt *crt, const uint8_t *residues, const operand *a,
+                     const operand *b, double *c, size_t ldc)
 {
     const size_t n = a->rows, m = b->cols;
     const int shift = a->fixed->scale + b->fixed->scale;
@@ -141,7 +141,8 @@ static int recombine(const products *p, const sherd__crt *crt, const uint8_t *re
         }
         if (!err) sherd__crt_f64(crt, part, m, shift, c + i * ldc);
     }
-    forget(p, row, crt->count * m * sizeof *row);
+    if (row) sherd__wipe(row, crt->count * m * sizeof *row);
+    sherd__free(row);
     return err == SHERD_EFRAME ? SHERD_EDEVICE : err; /* no residue: the device is wrong */
 }
 
@@ -163,7 +164,7 @@ static int modular(const products *p, const operand *a, const operand *b, double
                                   .len = n * m * primes * SHERD__RESIDUE_BYTES } };
     memcpy(t.primes, crt.p, primes * sizeof *crt.p);
     err = run(p, &t, a, b, out, d);
-    if (!err) err = recombine(p, &crt, out, a, b, c, ldc);
+    if (!err) err = recombine(&crt, out, a, b, c, ldc);
     forget(p, out, t.result.len);
     return err;
 }

@@ -186,14 +186,13 @@ typedef struct sherd_verify_options {
  * Verifies that the matrices are those of the certificate and that the result is right: accepts the
  * certificate as above, compares dtypes, shapes and digests, and computes the operation again from
  * the certificate's own description (sherd_check_result), bit for bit if it is exact, otherwise by
- * gamma_k |A||B|. matrices: the inputs, then the result; len: their number. *out, which may be NULL, is filled once
- * the result was compared. A certificate's statements about nodes, scheme and check cannot be
- * recomputed: they are the signer's.
+ * gamma_k |A||B|. matrices: the inputs, then the result; len: their number. *out, which may be
+ * NULL, is filled once the result was compared. A certificate's statements about nodes, scheme and
+ * check cannot be recomputed: they are the signer's.
  *
- * Errors, in the order of the checks: those of sherd_certificate_accept; SHERD_EINVAL: len is
- * not the number of the certificate's matrices; SHERD_ESHAPE;
- * SHERD_EFORMAT: an input is another one; SHERD_EDIFFERS: the result is another one, or wrong;
- * those of sherd_check_result.
+ * Errors, in the order of the checks: those of sherd_certificate_accept; SHERD_EINVAL: len is not
+ * the number of the certificate's matrices; SHERD_ESHAPE; SHERD_EFORMAT: an input is another one;
+ * SHERD_EDIFFERS: the result is another one, or wrong; those of sherd_check_result.
  */
 SHERD_API int sherd_certificate_verify(const sherd_certificate *c, const sherd_view *matrices,
                                        size_t len, const sherd_verify_options *opt,

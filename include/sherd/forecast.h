@@ -95,8 +95,8 @@ typedef struct sherd_forecast_options {
  * partition of the forecast; without one another partition is drawn. Some cells are hidden and
  * folded to measure how long that takes; nothing is sent. blind: no masks are used up. Errors:
  * those that sherd_multiply returns before it sends anything; SHERD_ERANGE: the result is too large
- * to be measured with (1 GiB), unless no_time or no_measurements is set; SHERD_EINTERRUPTED. *out is
- * unchanged then.
+ * to be measured with (1 GiB), unless no_time or no_measurements is set; SHERD_EINTERRUPTED. *out
+ * is unchanged then.
  */
 SHERD_API int sherd_forecast_multiply(sherd_view a, sherd_view b, const sherd_product_options *opt,
                                       const sherd_forecast_options *f, sherd_forecast *out,

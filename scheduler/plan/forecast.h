@@ -42,7 +42,8 @@ int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool ali
 
 /** Estimates seconds of the coordinator's threads for the whole product from a few of its cells; p
  *  cannot be used afterwards. For a scheme that cannot be calibrated (blind, because each mask may
- *  be used only once), the time is estimated from the number of bytes. SHERD_EINTERRUPTED: hooks. */
+ *  be used only once), the time is estimated from the number of bytes. SHERD_EINTERRUPTED:
+ *  hooks. */
 typedef struct sherd__calibration {
     double hide_s, fold_s, fill_s;
 } sherd__calibration;
