@@ -121,9 +121,10 @@ $(B)/libsherd.a: $(OBJ) $(B)/objects
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(OBJ)
 
+# nodelete: a process may unload the library, as Python does at its end, while threads of a cluster run in it.
 $(B)/libsherd.so: $(OBJ) $(B)/objects
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared -Wl,-soname,libsherd.so.$(MAJOR) -Wl,--exclude-libs,ALL $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) -o $@ $(OBJ) $(LDLIBS)
+	$(Q)$(CC) -shared -Wl,-soname,libsherd.so.$(MAJOR) -Wl,--exclude-libs,ALL -Wl,-z,nodelete $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) -o $@ $(OBJ) $(LDLIBS)
 
 # The command apart from main, so that its pieces can be tested.
 $(B)/libcli.a: $(filter-out $(B)/cli/main.o,$(CLIOBJ)) $(B)/objects

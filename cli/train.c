@@ -18,6 +18,7 @@
 #include "cli/paths.h"
 #include "cli/plot.h"
 #include "core/clock.h"
+#include "core/rand.h"
 #include "core/wipe.h"
 
 static const char *const choices_precision[] = { "f64", "f32", NULL };
@@ -119,8 +120,11 @@ static int save(sherd__train *t, sherd_diag *d)
     if (!output) return 0;
     int err = sherd_model_save(model, output, d);
     if (!err) return 0;
-    snprintf(other, sizeof other, "%s/sherd-model-%ld.npz",
-             folder && *folder == '/' ? folder : "/tmp", (long)getpid());
+    uint64_t name; /* that other users of the folder cannot guess */
+    sherd__entropy os = sherd__entropy_os();
+    os.fill(os.ctx, &name, sizeof name);
+    snprintf(other, sizeof other, "%s/sherd-model-%016" PRIx64 ".npz",
+             folder && *folder == '/' ? folder : "/tmp", name);
     if (sherd_model_save(model, other, NULL) == 0)
         sherd__cli_warn(t->cli, "the model was saved as %s instead", other);
     return err;

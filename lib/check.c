@@ -114,7 +114,7 @@ typedef struct part {
 
 static size_t panel_rows(const checking *k)
 {
-    size_t n = k->cols == 0 ? k->rows : PANEL_BYTES / (k->cols * sizeof(double));
+    size_t n = k->cols == 0 ? k->rows : PANEL_BYTES / sizeof(double) / k->cols;
     return n == 0 ? 1 : n < k->rows ? n : k->rows;
 }
 
@@ -124,7 +124,11 @@ static int each_panel(checking *k, size_t step, size_t extra,
                       int (*fn)(checking *k, const part *p, void *ctx, sherd_diag *d), void *ctx,
                       sherd_diag *d)
 {
-    part p = { .panel = sherd__calloc(step * k->cols + extra + 1, sizeof *p.panel) };
+    size_t room;
+    if (!sherd__mul(step, k->cols, &room) || !sherd__add(room, extra, &room) ||
+        !sherd__add(room, 1, &room))
+        return sherd__fail_memory(d, "the comparison");
+    part p = { .panel = sherd__calloc(room, sizeof *p.panel) };
     int err = p.panel ? SHERD_OK : sherd__fail_memory(d, "the comparison");
     for (; p.first < k->rows && !err; p.first += step) {
         p.rows = k->rows - p.first < step ? k->rows - p.first : step;

@@ -6,6 +6,7 @@
  */
 #include "lib/node.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,13 +135,26 @@ static int read_key(sherd_node *n, const sherd_node_options *o, sherd_diag *d)
     return err ? sherd__fail_memory(d, "the identity") : SHERD_OK;
 }
 
+/* Reads an allow-list. A line without a key would allow no coordinator. */
+static int read_allow_list(sherd__peers *out, const char *text, const char *file, sherd_diag *d)
+{
+    int err = read_list(out, text, file, "allow-list", d);
+    for (size_t i = 0; i < out->len && !err; i++)
+        if (!out->list[i].has_key)
+            err = sherd__fail(d, SHERD_EFORMAT,
+                              "`sherd keygen --show FILE` prints a key's fingerprint",
+                              "%s:%" PRIu32 ": key=sha256:... is missing",
+                              text ? "allow-list" : file, out->list[i].line);
+    return err;
+}
+
 static int read_allowed(sherd_node *n, const sherd_node_options *o, sherd_diag *d)
 {
     if (!o->allow && !o->allow_file)
         return sherd__fail(d, SHERD_EINVAL,
                            "add a line: * key=sha256:... role=coordinator, for each coordinator",
                            "there is no allow-list, and no coordinator is accepted by default");
-    int err = read_list(&n->allowed, o->allow, o->allow_file, "allow-list", d);
+    int err = read_allow_list(&n->allowed, o->allow, o->allow_file, d);
     if (!err && n->allowed.len == 0)
         err = sherd__fail(d, SHERD_EFORMAT, "add a line: * key=sha256:... role=coordinator",
                           "%s lists no coordinator", o->allow ? "the allow-list" : o->allow_file);
@@ -488,7 +502,7 @@ int sherd_node_allow(sherd_node *n, const char *allow, sherd_diag *d)
     if (!allow && !n->allow_file)
         return sherd__fail(d, SHERD_EINVAL, "give a list",
                            "the node's allow-list is not from a file");
-    int err = read_list(&peers, allow, n->allow_file, "allow-list", d);
+    int err = read_allow_list(&peers, allow, n->allow_file, d);
     if (!err) call(n, do_allow, &peers);
     sherd__peers_fini(&peers);
     return err;

@@ -392,7 +392,8 @@ void sherd__server_allow(sherd__server *s, sherd__peers *allowed)
     *allowed = (sherd__peers){ 0 };
     for (conn *c = s->conns, *next; c; c = next) {
         next = c->next;
-        if (!find_allowed(s, &c->key))
+        const sherd__peer *p = find_allowed(s, &c->key);
+        if (!p || !sherd__host_matches(p->host, sherd__link_peer_address(c->link)))
             sherd__link_close(c->link, SHERD_EAUTH, "key is no longer allowed");
     }
 }

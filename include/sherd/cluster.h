@@ -82,7 +82,7 @@ typedef enum sherd_node_state {
 
 typedef struct sherd_node_info {
     size_t size;       /* sizeof(sherd_node_info), set by the caller */
-    char name[64];     /* "node 3", or the name= field of the node file */
+    char name[64];     /* "node-3", or the name= field of the node file */
     char address[280]; /* host:port */
     char domain[64];
     char key[56]; /* sha256:... */

@@ -74,6 +74,9 @@ static int take_initial(sherd_training *t, sherd_diag *d)
                                from->recipe->name, name, theirs.rows, theirs.cols, mine.rows,
                                mine.cols);
     }
+    if (sherd__network_count(from->network) != sherd__network_count(n))
+        return sherd__fail(d, SHERD_ESHAPE, "give a model of the recipe's network",
+                           "%s has more parameters than the network", from->recipe->name);
     double *all = sherd__calloc(sherd__network_count(n), sizeof *all);
     if (!all) return sherd__fail_memory(d, "initial parameters");
     sherd__network_get(from->network, all);

@@ -4,6 +4,7 @@
  * element types and --bits only, never on values. They therefore reveal nothing about the contents
  * of an operand.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -257,8 +258,9 @@ static int plan(sherd__prepared *p, const work *k, const room *in, const sherd__
     uint64_t there = (uint64_t)(0.6 * (double)node_memory / ((double)out->cell_bytes + 1));
     if (depth >= there) depth = there ? there - 1 : 0; /* one more cell is being made */
     out->depth = depth < DEPTH ? DEPTH : depth > 8 ? 8 : (uint32_t)depth;
-    uint32_t busy = nodes->depth < 2 ? 3 : nodes->depth + 1; /* those of large cells */
-    if (out->cell_bytes > sherd__plan_enough(0) && out->depth > busy) out->depth = busy;
+    uint64_t busy = nodes->depth < 2 ? 3 : (uint64_t)nodes->depth + 1; /* those of large cells */
+    if (out->cell_bytes > sherd__plan_enough(0) && out->depth > busy) out->depth = (uint32_t)busy;
+    assert(out->depth >= DEPTH);
     out->perm_cache = 0;
     out->node_bytes = (uint64_t)(wire * (double)inner * (double)out->tile_cols) +
                       out->cell_bytes * (out->depth + 1);

@@ -1,7 +1,7 @@
 """
 Reads the public headers as a program of Python would, through cffi, and holds them to the library.
 
-    headers.py INCLUDE LIBRARY COMMAND
+    headers.py INCLUDE LIBRARY COMMAND [unload]
 
 INCLUDE: the folder that contains sherd/; COMMAND: what local nodes run. Prints TAP.
 """
@@ -10,11 +10,12 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 import cffi
 import numpy as np
 
-include, library, command = sys.argv[1:]
+include, library, command = sys.argv[1:4]
 failed = 0
 
 
@@ -44,7 +45,7 @@ def declare(text):
 with tempfile.TemporaryDirectory() as empty:
     for name in ("stdbool.h", "stddef.h", "stdint.h"):
         open(os.path.join(empty, name), "w").close()
-    for header in sorted(glob.glob(os.path.join(include, "sherd", "*.h"))):
+    for header in [] if sys.argv[4:] else sorted(glob.glob(os.path.join(include, "sherd", "*.h"))):
         try:
             declare(preprocess(header, empty))
             problem = None
@@ -52,6 +53,23 @@ with tempfile.TemporaryDirectory() as empty:
             problem = e
         report(f"cffi parses {os.path.basename(header)}", problem)
     text = preprocess(os.path.join(include, "sherd", "sherd.h"), empty)
+
+def unload():
+    """Unloads the library while the threads of a cluster run in it, as Python does at its end."""
+    other = cffi.FFI()
+    other.cdef(text)
+    loaded = other.dlopen(library)
+    program = other.new("char[]", command.encode())
+    cluster = other.new("sherd_cluster **")
+    opt = other.new("sherd_cluster_options *", {"size": other.sizeof("sherd_cluster_options"), "local_nodes": 1,
+                                                "program": program})
+    if loaded.sherd_cluster_open(cluster, opt, other.NULL):
+        os._exit(1)
+    other.dlclose(loaded)
+    time.sleep(0.5)
+    os._exit(0)
+if sys.argv[4:] == ["unload"]:
+    unload()
 
 ffi = declare(text)
 lib = ffi.dlopen(library)
@@ -115,4 +133,7 @@ try:
 except Exception as e:
     problem = e
 report("a private product of numpy's arrays equals numpy's", problem)
+
+report("the library can be unloaded while a cluster is open",
+       subprocess.run([sys.executable, __file__, include, library, command, "unload"]).returncode)
 sys.exit(failed)

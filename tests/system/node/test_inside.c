@@ -263,6 +263,7 @@ static void options_that_cannot_be_are_refused(void **state)
     WITH(allow, NULL, SHERD_EINVAL, "no allow-list");
     WITH(allow, "# no line\n", SHERD_EFORMAT, "lists no coordinator");
     WITH(allow, "x y", SHERD_EFORMAT, "allow-list:1");
+    WITH(allow, "* role=coordinator\n", SHERD_EFORMAT, "allow-list:1: key=");
     WITH(key_file, in_dir("none.key"), SHERD_EOPEN, "none.key");
     WITH(peers_file, in_dir("none.txt"), SHERD_EOPEN, "none.txt");
     WITH(peers, "x", SHERD_EFORMAT, "list of peers:1");
@@ -322,6 +323,10 @@ static void an_allow_list_can_be_replaced(void **state)
     assert_int_equal(open_cluster(&c, sherd_node_line(n), &d), SHERD_EAUTH);
     assert_int_equal(sherd_node_allow(n, NULL, NULL), 0); /* as the file has it */
     assert_int_equal(open_cluster(&c, sherd_node_line(n), &d), 0);
+    char elsewhere[220]; /* the same key, from another address only */
+    snprintf(elsewhere, sizeof elsewhere, "127.0.0.9%s", allow_me + 1);
+    assert_int_equal(sherd_node_allow(n, elsewhere, NULL), 0);
+    lose(c);
     sherd_cluster_close(c);
     sherd_node_free(n);
 

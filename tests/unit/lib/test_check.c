@@ -76,6 +76,18 @@ static void exact_products_are_compared_bit_for_bit(void **s)
     }
 }
 
+/* Their sizes in bytes wrap around, and there is nothing to compare. */
+static void results_without_rows_may_have_any_number_of_columns(void **s)
+{
+    (void)s;
+    const size_t wide = (size_t)1 << 61;
+    const sherd_view left = { .data = c, .cols = 0, .dtype = SHERD_F64 };
+    const sherd_view right = { .data = c, .cols = wide, .dtype = SHERD_F64 };
+    sherd_check_options o = { .size = sizeof o, .exact = true };
+    int err = sherd_check_result(left, right, right, &o, NULL, NULL);
+    assert_true(err == 0 || err == SHERD_ENOMEM);
+}
+
 static void the_widths_of_both_operands_are_used(void **s)
 {
     (void)s;
@@ -275,6 +287,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_products_are_compared_bit_for_bit),
+        cmocka_unit_test(results_without_rows_may_have_any_number_of_columns),
         cmocka_unit_test(the_widths_of_both_operands_are_used),
         cmocka_unit_test(float_products_may_differ_by_the_error_bound_of_a_sum),
         cmocka_unit_test(element_wise_results_are_compared),

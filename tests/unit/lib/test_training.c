@@ -193,6 +193,24 @@ static void a_training_starts_with_given_parameters(void **s)
     assert_non_null(strstr(d.message, "recipe: w1 is 2 x 7: the network takes 2 x 100"));
     assert_null(other);
     sherd_recipe_free(spiral);
+    /* A model whose first layers are those of the network, and which has more. */
+    sherd_recipe *longer;
+    assert_int_equal(sherd_recipe_parse(&longer,
+                                        "input = 2\nlayer = dense 7\nlayer = tanh\n"
+                                        "layer = dense 3\nlayer = dense 3\n"
+                                        "loss = cross-entropy\ndata = file\nbatch = 20\n"
+                                        "epochs = 6\nmethod = momentum\nrate = 0.2\n",
+                                        NULL, &d),
+                     0);
+    sherd_train_options without = seeded();
+    other = world_make(longer, &without, &err, &d);
+    assert_int_equal(err, 0);
+    o.initial = sherd_training_model(other);
+    sherd_training *refused = world_new(NULL, &o, &err, &d);
+    assert_int_equal(err, SHERD_ESHAPE);
+    assert_null(refused);
+    sherd_training_free(other);
+    sherd_recipe_free(longer);
     sherd_training_free(next);
     sherd_training_free(t);
 }
