@@ -324,7 +324,7 @@ static void an_allow_list_can_be_replaced(void **state)
     assert_int_equal(sherd_node_allow(n, NULL, NULL), 0); /* as the file has it */
     assert_int_equal(open_cluster(&c, sherd_node_line(n), &d), 0);
     char elsewhere[220]; /* the same key, from another address only */
-    snprintf(elsewhere, sizeof elsewhere, "127.0.0.9%s", allow_me + 1);
+    snprintf(elsewhere, sizeof elsewhere, "127.0.0.9:1%s", allow_me + 1);
     assert_int_equal(sherd_node_allow(n, elsewhere, NULL), 0);
     lose(c);
     sherd_cluster_close(c);
