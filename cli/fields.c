@@ -15,11 +15,23 @@ static json_t *whole(uint64_t n)
     return json_integer((json_int_t)(n > INT64_MAX ? INT64_MAX : n));
 }
 
-static json_t *enumerated(uint32_t value, const char *const *names)
+sherd__field_value sherd__field_read(const void *at, const sherd_field *f)
+{
+    sherd__field_value v = { .u64 = 0 };
+    memcpy(&v, at, f->size < sizeof v ? f->size : sizeof v);
+    return v;
+}
+
+const char *sherd__field_enum(const sherd_field *f, uint32_t value)
 {
     uint32_t i = 0;
-    while (names[i] && i < value) i++;
-    return names[i] ? json_string(names[i]) : json_null();
+    while (f->names[i] && i < value) i++;
+    return f->names[i];
+}
+
+static json_t *enumerated(const char *name)
+{
+    return name ? json_string(name) : json_null();
 }
 
 static json_t *hexadecimal(const uint8_t *bytes, size_t len)
@@ -31,18 +43,9 @@ static json_t *hexadecimal(const uint8_t *bytes, size_t len)
 
 static json_t *value(const uint8_t *at, const sherd_field *f)
 {
-    union {
-        bool b;
-        int32_t i32;
-        uint32_t u32;
-        int64_t i64;
-        uint64_t u64;
-        double f64;
-        const char *name;
-    } v = { .u64 = 0 };
     if (f->type == SHERD_FIELD_TEXT) return sherd__cli_json_text((const char *)at);
     if (f->type == SHERD_FIELD_BYTES) return hexadecimal(at, f->size);
-    memcpy(&v, at, f->size < sizeof v ? f->size : sizeof v);
+    const sherd__field_value v = sherd__field_read(at, f);
     switch (f->type) {
     case SHERD_FIELD_BOOL: return json_boolean(v.b);
     case SHERD_FIELD_I32: return json_integer(v.i32);
@@ -51,7 +54,7 @@ static json_t *value(const uint8_t *at, const sherd_field *f)
     case SHERD_FIELD_U64: return whole(v.u64);
     case SHERD_FIELD_F64: return isfinite(v.f64) ? json_real(v.f64) : json_null();
     case SHERD_FIELD_NAME: return sherd__cli_json_text(v.name);
-    case SHERD_FIELD_ENUM: return enumerated(v.u32, f->names);
+    case SHERD_FIELD_ENUM: return enumerated(sherd__field_enum(f, v.u32));
     default: return json_null();
     }
 }

@@ -3,9 +3,27 @@
 #define CLI_FIELDS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "sherd/field.h"
+
+/** A value of a field that is neither a text nor bytes, in the member of its type. */
+typedef union sherd__field_value {
+    bool b;
+    int32_t i32;
+    uint32_t u32; /* an enum, too */
+    int64_t i64;
+    uint64_t u64;
+    double f64;
+    const char *name;
+} sherd__field_value;
+
+/** Reads the value at `at`, of the type and size that the field has. */
+sherd__field_value sherd__field_read(const void *at, const sherd_field *field);
+/** Returns the text of an enum's value, or NULL if the field has none for it. */
+const char *sherd__field_enum(const sherd_field *field, uint32_t value);
 
 /**
  * Adds the members of *x that `fields` describes to obj, under their names, except those in

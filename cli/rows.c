@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/fields.h"
 
 static const char *real_text(double v, const char *unit, char out[48])
 {
@@ -27,27 +28,16 @@ static const char *whole_text(uint64_t v, const char *unit, char out[48])
     return out;
 }
 
-static const char *name_text(uint32_t value, const char *const *names, char out[48])
+static const char *name_text(const char *name, char out[48])
 {
-    uint32_t i = 0;
-    while (names[i] && i < value) i++;
-    snprintf(out, 48, "%s", names[i] ? names[i] : "-");
+    snprintf(out, 48, "%s", name ? name : "-");
     return out;
 }
 
 const char *sherd__field_text(const void *x, const sherd_field *f, char out[48])
 {
-    union {
-        bool b;
-        int32_t i32;
-        uint32_t u32;
-        int64_t i64;
-        uint64_t u64;
-        double f64;
-        const char *name;
-    } v = { .u64 = 0 };
-    const uint8_t *at = (const uint8_t *)x + f->offset;
-    memcpy(&v, at, f->size < sizeof v ? f->size : sizeof v);
+    const char *at = (const char *)x + f->offset;
+    const sherd__field_value v = sherd__field_read(at, f);
     switch (f->type) {
     case SHERD_FIELD_BOOL: snprintf(out, 48, "%s", v.b ? "yes" : "no"); break;
     case SHERD_FIELD_I32: snprintf(out, 48, "%" PRId32, v.i32); break;
@@ -55,9 +45,9 @@ const char *sherd__field_text(const void *x, const sherd_field *f, char out[48])
     case SHERD_FIELD_I64: snprintf(out, 48, "%" PRId64, v.i64); break;
     case SHERD_FIELD_U64: return whole_text(v.u64, f->unit, out);
     case SHERD_FIELD_F64: return real_text(v.f64, f->unit, out);
-    case SHERD_FIELD_TEXT: snprintf(out, 48, "%s", (const char *)at); break;
-    case SHERD_FIELD_NAME: snprintf(out, 48, "%s", v.name ? v.name : "-"); break;
-    case SHERD_FIELD_ENUM: return name_text(v.u32, f->names, out);
+    case SHERD_FIELD_TEXT: snprintf(out, 48, "%s", at); break;
+    case SHERD_FIELD_NAME: return name_text(v.name, out);
+    case SHERD_FIELD_ENUM: return name_text(sherd__field_enum(f, v.u32), out);
     default: snprintf(out, 48, "-");
     }
     return out;
