@@ -275,11 +275,6 @@ const char *sherd__npz_where(const sherd__npz *z)
     return z->where;
 }
 
-uint64_t sherd__npz_size(const sherd__npz *z)
-{
-    return z->len;
-}
-
 /* ---- reading values -------------------------------------------------------------------------- */
 
 int sherd__npz_reader_new(sherd__npz_reader **out, sherd__npz *z, size_t i, sherd_diag *d)

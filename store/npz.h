@@ -55,8 +55,6 @@ const sherd__npz_member *sherd__npz_member_at(const sherd__npz *z, size_t i);
 int64_t sherd__npz_find(const sherd__npz *z, const char *name);
 /** Returns the path, for messages. */
 const char *sherd__npz_where(const sherd__npz *z);
-/** Returns the size of the archive in bytes. */
-uint64_t sherd__npz_size(const sherd__npz *z);
 
 /** Reads all values of member i in the order of the file (Fortran order is kept). len must be its
  *  head.data_len. Errors: SHERD_EFORMAT (CRC, broken deflate stream), SHERD_EINVAL (len),
