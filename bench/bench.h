@@ -37,7 +37,7 @@ typedef struct sherd__bench {
     /* of the measurement */
     int turns;          /* that are counted */
     bool warming;       /* the present turn is not counted */
-    bool without_numpy; /* there is none */
+    bool without_numpy; /* numpy is not installed */
     char data[120];     /* the operands, for people; or empty */
     sherd__series series[SHERD__BENCH_SERIES_MAX];
 } sherd__bench;

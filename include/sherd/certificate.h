@@ -95,7 +95,7 @@ SHERD_API int sherd_certificate_write(sherd_certificate *c, const char *path,
  */
 SHERD_API int sherd_certificate_load(sherd_certificate **out, const char *path,
                                      sherd_diag *d) SHERD_MUST;
-/** The same for a text in memory; `name` stands for it in messages. */
+/** The same for a text in memory; messages call it `name`. */
 SHERD_API int sherd_certificate_parse(sherd_certificate **out, const char *text, size_t len,
                                       const char *name, sherd_diag *d) SHERD_MUST;
 /** NULL is allowed. */

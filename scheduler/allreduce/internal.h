@@ -73,7 +73,7 @@ struct sherd__allreduce_job {
     uint64_t id;    /* of the group's last meeting */
     bool stood;     /* the group has been connected at least once */
     bool broken;    /* it must meet before any other work */
-    bool anew;      /* a round was aborted since the last complete one: no node joins before a round
+    bool aborted;   /* a round was aborted since the last complete one: no node joins before a round
                        is complete, since a node that joins and leaves repeatedly would block all */
     uint32_t order; /* key of the order in which members are numbered; 0: as the nodes */
     uint32_t tasks; /* task numbers used */

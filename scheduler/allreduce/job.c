@@ -120,7 +120,7 @@ static bool comes(const sherd__allreduce_job *j)
 static void begin_ask(sherd__allreduce_job *j)
 {
     if (!j->ask->step) sherd__allreduce_begin_fetch(j);
-    else if (!j->anew && comes(j)) sherd__allreduce_begin_stock(j);
+    else if (!j->aborted && comes(j)) sherd__allreduce_begin_stock(j);
     else sherd__allreduce_begin_step(j);
 }
 

@@ -120,7 +120,7 @@ void sherd__allreduce_end_step(sherd__allreduce_job *j)
     s->l2 = number(first->figures[tiers]);
     s->members = j->members;
     j->commit = j->round;
-    j->anew = false;
+    j->aborted = false;
     j->rate = s->rate;
     j->failed = 0;
     for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].breaks = 0;
@@ -137,7 +137,7 @@ void sherd__allreduce_break(sherd__allreduce_job *j, const char *why)
     bool stepping = j->phase == STEPPING;
     sherd__allreduce_call_off(j);
     j->phase = IDLE;
-    j->broken = j->anew = true;
+    j->broken = j->aborted = true;
     pthread_mutex_lock(&j->requests.lock);
     j->stats.repeated += stepping;
     pthread_mutex_unlock(&j->requests.lock);

@@ -1,7 +1,7 @@
 /*
  * Profiles. Two locks, so that the values can be read while another thread computes the digest. A
- * view that repeats one number, which stands for an operand of which only the shape is known, is
- * examined by reading that number.
+ * view that repeats one number is examined by reading that number: callers use such views if only
+ * the shape of an operand is known.
  */
 #include "scheduler/plan/profile.h"
 

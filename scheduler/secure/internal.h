@@ -49,7 +49,7 @@ struct sherd__secure_job {
     bool begun;     /* a roster has been accepted */
     bool clocked;
     uint64_t began_ms;    /* start time, valid if clocked is set */
-    bool anew;            /* this roster is not usable: make another without some members */
+    bool replace;         /* this roster is not usable: make another without some members */
     uint32_t bound;       /* number of members of the next roster; 0: all nodes that are up */
     bool exact;           /* ... and all of them must be in it, and in the sum */
     uint64_t bound_step;  /* the step for which this holds */

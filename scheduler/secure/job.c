@@ -82,7 +82,7 @@ static void begin_join(sherd__secure_job *j)
         return;
     }
     j->phase = JOINING;
-    j->anew = false;
+    j->replace = false;
     for (uint32_t i = 0, self = 0; i < j->o.nodes && !j->w.done; i++) {
         member *m = &j->nodes[i];
         if (!sherd__secure_wanted(j, m)) {
@@ -174,7 +174,7 @@ static bool all_heard(const sherd__secure_job *j)
 static void become_ready(sherd__secure_job *j)
 {
     size_t room;
-    if (j->anew || (sherd__secure_count(j) < sherd__secure_least(j) && j->begun)) {
+    if (j->replace || (sherd__secure_count(j) < sherd__secure_least(j) && j->begun)) {
         gather(j);
         return;
     }
@@ -275,8 +275,8 @@ static void on_disbelief(sherd__secure_job *j, uint32_t node)
         sherd__secure_leave_out(j, k);
         any = true;
     }
-    if (!any && !j->anew) sherd__secure_leave_out(j, node);
-    j->anew = true;
+    if (!any && !j->replace) sherd__secure_leave_out(j, node);
+    j->replace = true;
 }
 
 /* Handles a node that cannot or will not do a task; the effect depends on the task and on whether
@@ -408,11 +408,11 @@ static void pump(void *ctx, uint64_t now_ms)
     sherd__secure_sum *s = j->phase == IDLE ? sherd__request_slot_asked(&j->requests) : NULL;
     if (s && j->bound && s->step != j->bound_step) sherd__secure_unbind(j);
     if (s && !j->bound && !j->w.done && !sherd__secure_bind_named(j, s->step)) return;
-    bool anew = s && sherd__secure_others(j);
-    if (!anew && s) (void)sherd__request_slot_take(&j->requests);
+    bool other_roster = s && sherd__secure_others(j);
+    if (!other_roster && s) (void)sherd__request_slot_take(&j->requests);
     if (sherd__request_slot_finishing(&j->requests)) sherd__work_stop(&j->w, SHERD_OK, NULL, NULL);
     if (j->w.done) return;
-    if (anew) gather(j);
+    if (other_roster) gather(j);
     else if (s) sherd__secure_begin_round(j, s);
     move(j);
 }
