@@ -236,7 +236,7 @@ typedef struct ways {
     carrier carriers[LARGE_NODES];
 } ways;
 
-static void *carry(void *arg)
+static void *transfer(void *arg)
 {
     carrier *c = arg;
     c->err = sherd__measure_exchange(c->measure, c->units, c->units, LARGE_TIERS, &c->seconds,
@@ -245,7 +245,7 @@ static void *carry(void *arg)
 }
 
 /* Runs all connections at once; the slowest counts. */
-static int carry_all(sherd__bench *b, carrier *c, sherd_diag *d)
+static int transfer_all(sherd__bench *b, carrier *c, sherd_diag *d)
 {
     const sherd__measure_options opt = { .program = SHERD__SELF,
                                          .hooks = { sherd__bench_interrupted, NULL, NULL, b } };
@@ -256,7 +256,7 @@ static int carry_all(sherd__bench *b, carrier *c, sherd_diag *d)
         if (!c[i].measure) err = sherd__measure_new(&c[i].measure, &opt, d);
     }
     for (int i = 0; i < LARGE_NODES && !err; i++) {
-        c[i].runs = pthread_create(&c[i].thread, NULL, carry, &c[i]) == 0;
+        c[i].runs = pthread_create(&c[i].thread, NULL, transfer, &c[i]) == 0;
         if (!c[i].runs) err = sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start a thread");
     }
     for (int i = 0; i < LARGE_NODES; i++) {
@@ -364,7 +364,7 @@ static int turn_ways(sherd__bench *b, void *state, sherd_diag *d)
     int err = 0;
     for (size_t i = 0; i < SHERD__WAYS_MAX && w->spec->ways[i] && !err; i++)
         err = turn_way(b, w, i, d);
-    if (!err && !w->spec->recipe) err = carry_all(b, w->carriers, d);
+    if (!err && !w->spec->recipe) err = transfer_all(b, w->carriers, d);
     return !err && w->spec->script ? run_numpy(b, w, false, d) : err;
 }
 

@@ -18,11 +18,11 @@
 #include "scheduler/plan/plan.h"
 
 #define DAY 86400.0
-#define REHEARSED_S 0.02    /* a product is timed for at least this time ... */
-#define REHEARSED_LEAST 4u  /* ... and this often: first runs start threads, fault in memory */
-#define REHEARSED_MOST 256u /* most rows and columns of its operands */
-#define WATCHED_S 3.0       /* least time of steps before their speed is used, ... */
-#define WATCHED_STEPS 2u    /* ... and their least number */
+#define MEASURED_S 0.02    /* a product is timed for at least this time ... */
+#define MEASURED_LEAST 4u  /* ... and this often: first runs start threads, fault in memory */
+#define MEASURED_MOST 256u /* most rows and columns of its operands */
+#define WATCHED_S 3.0      /* least time of steps before their speed is used, ... */
+#define WATCHED_STEPS 2u   /* ... and their least number */
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -150,7 +150,7 @@ static const sherd__layer *largest(const sherd__network *n, double *all)
 
 static size_t part(size_t whole)
 {
-    return whole < REHEARSED_MOST ? whole : REHEARSED_MOST;
+    return whole < MEASURED_MOST ? whole : MEASURED_MOST;
 }
 
 /* Returns the seconds of one forward and backward pass of an example, by the speed of a small
@@ -159,7 +159,7 @@ static size_t part(size_t whole)
 static double typical_step(const sherd_training *t)
 {
     unsigned times = 0;
-    double all, least = INFINITY, until = sherd__clock_s() + REHEARSED_S;
+    double all, least = INFINITY, until = sherd__clock_s() + MEASURED_S;
     const sherd__layer *l = largest(sherd__trainer_network(t->trainer), &all);
     if (!l) return 0;
     size_t rows = part(sherd__trainer_order(t->trainer)->batch * l->out.height * l->out.width);
@@ -181,7 +181,7 @@ static double typical_step(const sherd_training *t)
         least = fmin(least, sherd__clock_s() - began);
         times++;
     } while (!err && !sherd__hooks_interrupted(&t->outer) &&
-             (times < REHEARSED_LEAST || sherd__clock_s() < until));
+             (times < MEASURED_LEAST || sherd__clock_s() < until));
     sherd_multiplier_free(here);
     sherd__free(a);
     sherd__free(b);
