@@ -97,15 +97,17 @@ static void turn(uint8_t *tile)
     memcpy(tile, turned, sizeof turned);
 }
 
-/* Adds the product of one tile of each side. `b` has been laid out as terms x columns. */
+/* Adds the product of one tile of each side. `b` has been laid out as terms x columns. A product of
+ * bytes fits 16 bits, which vector units multiply faster than 32. */
 SHERD__CLONES
-static void add_tile(const uint8_t *a, uint32_t b[LIMBS_STEP][LIMBS_TILE], uint32_t *sum)
+static void add_tile(const uint8_t *a, uint16_t b[LIMBS_STEP][LIMBS_TILE], uint32_t *sum)
 {
     for (size_t i = 0; i < LIMBS_TILE; i++, sum += LIMBS_TILE) {
         uint32_t row[LIMBS_TILE];
         memcpy(row, sum, sizeof row);
         for (size_t t = 0; t < LIMBS_STEP; t++)
-            for (size_t j = 0; j < LIMBS_TILE; j++) row[j] += a[i * LIMBS_STEP + t] * b[t][j];
+            for (size_t j = 0; j < LIMBS_TILE; j++)
+                row[j] += (uint16_t)(a[i * LIMBS_STEP + t] * b[t][j]);
         memcpy(sum, row, sizeof row);
     }
 }
@@ -116,7 +118,7 @@ void sherd__limbs_sums(const uint8_t *a, const uint8_t *b, size_t steps,
     memset(sums, 0, LIMBS_SUMS * LIMBS_SUM * sizeof *sums);
     for (size_t s = 0; s < steps; s++, a += LIMBS * LIMBS_LIMB)
         for (size_t l = 0; l < LIMBS; l++, b += LIMBS_LIMB) {
-            uint32_t laid[LIMBS_STEP][LIMBS_TILE];
+            uint16_t laid[LIMBS_STEP][LIMBS_TILE];
             for (size_t t = 0; t < LIMBS_STEP; t++)
                 for (size_t j = 0; j < LIMBS_TILE; j++)
                     laid[t][j] = b[t / 4 * LIMBS_STEP + j * 4 + t % 4];
