@@ -224,8 +224,6 @@ static void ew_free(void *ctx)
 }
 
 static const sherd__hiding_ops scheme_elementwise = {
-    .abi = SHERD__SCHEME_ABI,
-    .name = "permute",
     .shape = ew_shape,
     .hide = ew_hide,
     .check = ew_check,

@@ -19,8 +19,6 @@
 #include "sherd/err.h"
 #include "sherd/windows.h"
 
-#define SHERD__SCHEME_ABI 1
-
 typedef struct sherd__cell {
     uint32_t slot, tile, panel;
 } sherd__cell;
@@ -67,8 +65,6 @@ typedef enum sherd__changed {
 } sherd__changed;
 
 typedef struct sherd__hiding_ops {
-    uint32_t abi;
-    const char *name;
     void (*shape)(const void *ctx, sherd__scheme_shape *out);
     /** Compute thread. Makes the fragments of a cell's task. A cell may be hidden again after its
      *  node was lost. SHERD_EIO: see `changed`. */

@@ -313,7 +313,7 @@ int sherd__cluster_coding(sherd_cluster *c, uint64_t job, const sherd__prepared 
     p->hiding.ops->shape(p->hiding.ctx, &shape);
     const sherd__record_coded coded = {
         .job = job,
-        .scheme = p->hiding.ops->name,
+        .scheme = p->scheme->name,
         .blocks = p->code.blocks,
         .masks = p->code.masks,
         .shares = p->code.shares,

@@ -16,21 +16,8 @@
 #include "matrix/view.h"
 #include "scheduler/cluster/internal.h"
 #include "scheduler/plan/profile.h"
-#include "schemes/partition/partition.h"
 
 #define RETURN_MS 1500u
-
-static sherd_encoding encoding_of(const sherd__prepared *p)
-{
-    return p->encoding.csr ? SHERD_ENCODING_CSR : SHERD_ENCODING_DENSE;
-}
-
-static void report_deal(sherd_report *r, const sherd__prepared *p)
-{
-    sherd__partition_counts(&p->hiding, &r->rows_skipped, &r->fragments);
-    r->encoding = encoding_of(p);
-    r->tasks_csr = sherd__partition_csr_cells(&p->hiding);
-}
 
 static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__nodes *nodes,
                         const sherd__run_result *run)
@@ -47,10 +34,8 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     r->tasks_repeated = run->stats.repeated;
     r->panels = shape.panels;
     r->tiles = shape.tiles;
-    if (!p->elementwise && (p->scheme->takes & SHERD_TAKES_ENCODING)) report_deal(r, p);
-    r->blocks = p->code.blocks;
+    sherd__prepared_report(p, r);
     r->threshold = p->threshold;
-    r->masks_left = p->masks ? sherd__maskfile_left(p->masks) : 0;
     r->domains = nodes->domains;
     r->tasks_cancelled = run->stats.cancelled;
     r->nodes_lost = run->stats.lost;

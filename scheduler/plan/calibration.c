@@ -156,10 +156,16 @@ static sherd__calibration of_masks(const sherd__kernel_rates *k, const sherd__tr
     };
 }
 
+/* Returns whether a cell cannot be hidden for the time alone, because that would use up masks. */
+static bool uses_up_masks(const sherd__prepared *p)
+{
+    return p->scheme->takes & SHERD_TAKES_MASKS;
+}
+
 sherd__calibration sherd__calibration_typical(const sherd__prepared *p, const sherd__traffic *t)
 {
     const sherd__kernel_rates typical = sherd__kernel_rates_typical();
-    if (p->masks) return of_masks(&typical, t);
+    if (uses_up_masks(p)) return of_masks(&typical, t);
     return (sherd__calibration){
         .hide_s = (double)t->left / (t->residues ? TYPICAL_CODE : TYPICAL_HIDE),
         .fold_s = (double)t->answer / TYPICAL_FOLD,
@@ -184,7 +190,7 @@ int sherd__calibration_measure(sherd__calibration *out, sherd__prepared *p, cons
     *out = (sherd__calibration){ 0 };
     p->hiding.ops->shape(p->hiding.ctx, &r.shape);
     if (t->tasks == 0) return SHERD_OK;
-    if (p->masks) {
+    if (uses_up_masks(p)) {
         *out = of_masks(&here, t);
         return SHERD_OK;
     }

@@ -401,6 +401,11 @@ void sherd__prepared_why(const sherd__prepared *p, int err, sherd_diag *d)
     if (err && p->mask_fault.code == err) *d = p->mask_fault;
 }
 
+void sherd__prepared_report(const sherd__prepared *p, sherd_report *r)
+{
+    if (p->planner && p->planner->report) p->planner->report(p, r);
+}
+
 void sherd__prepared_fini(sherd__prepared *p)
 {
     if (p->hiding.ops) p->hiding.ops->free(p->hiding.ctx);

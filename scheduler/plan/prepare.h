@@ -134,6 +134,8 @@ int sherd__prepared_allowed(const sherd__prepared *p, const sherd__nodes *nodes,
 int sherd__prepared_ready(sherd__prepared *p, sherd_diag *d) SHERD_MUST;
 /** After a failed run: describes in *d the problem with its masks, if that was the reason. */
 void sherd__prepared_why(const sherd__prepared *p, int err, sherd_diag *d);
+/** After a run: sets members of *r that only the scheme has. */
+void sherd__prepared_report(const sherd__prepared *p, sherd_report *r);
 void sherd__prepared_fini(sherd__prepared *p);
 
 #endif

@@ -208,8 +208,14 @@ static int blind_ready(sherd__prepared *p, sherd_diag *d)
     return p->mask_rows ? sherd__maskfile_check(p->masks, p->mask_rows, d) : SHERD_OK;
 }
 
+static void blind_report(const sherd__prepared *p, sherd_report *r)
+{
+    r->masks_left = sherd__maskfile_left(p->masks);
+}
+
 const sherd__planner sherd__blind_planner = {
     .range = blind_range,
     .prepare = blind_prepare,
     .ready = blind_ready,
+    .report = blind_report,
 };

@@ -247,8 +247,16 @@ static int partition_next(sherd__prepared *p, sherd_view a, double *c, size_t ld
     return sherd__partition_next(&p->hiding, a, c, ldc, finite, &fixed);
 }
 
+static void partition_report(const sherd__prepared *p, sherd_report *r)
+{
+    sherd__partition_counts(&p->hiding, &r->rows_skipped, &r->fragments);
+    r->encoding = p->encoding.csr ? SHERD_ENCODING_CSR : SHERD_ENCODING_DENSE;
+    r->tasks_csr = sherd__partition_csr_cells(&p->hiding);
+}
+
 const sherd__planner sherd__partition_planner = {
     .range = partition_range,
     .prepare = partition_prepare,
     .next = partition_next,
+    .report = partition_report,
 };

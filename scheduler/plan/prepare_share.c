@@ -550,10 +550,16 @@ static int share_range(sherd_view a, sherd_view b, const sherd_product_options *
     return bounds(&p, a, b, a.cols, opt, d);
 }
 
+static void share_report(const sherd__prepared *p, sherd_report *r)
+{
+    r->blocks = p->code.blocks;
+}
+
 const sherd__planner sherd__share_planner = {
     .range = share_range,
     .least = share_least,
     .prepare = share_prepare,
     .keep = share_keep,
     .right = share_right,
+    .report = share_report,
 };

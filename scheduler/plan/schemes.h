@@ -36,6 +36,8 @@ typedef struct sherd__planner {
                  sherd_diag *d);
     /** The last step before a run. If it fails, nothing may be sent. NULL: no such step. */
     int (*ready)(sherd__prepared *p, sherd_diag *d);
+    /** After a run: sets members of *r that only this scheme has. NULL: there are none. */
+    void (*report)(const sherd__prepared *p, sherd_report *r);
 } sherd__planner;
 
 typedef struct sherd__scheme {

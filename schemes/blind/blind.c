@@ -445,8 +445,6 @@ static void blind_entries(const void *ctx, sherd__cell cell, uint64_t *a, uint64
 }
 
 static const sherd__hiding_ops scheme_blind = {
-    .abi = SHERD__SCHEME_ABI,
-    .name = "blind",
     .shape = blind_shape,
     .hide = blind_hide,
     .resident = blind_resident,

@@ -297,22 +297,7 @@ static void partition_entries(const void *ctx, sherd__cell cell, uint64_t *a, ui
     *b = (uint64_t)d->slots[cell.slot].ncols * partition_tile_width(d, cell.tile);
 }
 
-static const sherd__hiding_ops scheme_permute = {
-    .abi = SHERD__SCHEME_ABI,
-    .name = "permute",
-    .shape = partition_shape,
-    .hide = sherd__partition_hide,
-    .resident = sherd__partition_resident,
-    .check = sherd__partition_check,
-    .fold = sherd__partition_fold,
-    .entries = partition_entries,
-    .sizes = sherd__partition_sizes,
-    .finish = sherd__partition_finish,
-    .free = partition_free,
-};
-static const sherd__hiding_ops scheme_plain = {
-    .abi = SHERD__SCHEME_ABI,
-    .name = "plain",
+static const sherd__hiding_ops scheme_partition = {
     .shape = partition_shape,
     .hide = sherd__partition_hide,
     .resident = sherd__partition_resident,
@@ -342,7 +327,7 @@ int sherd__partition_open(sherd__hiding *out, const sherd__partition_params *p)
         return err;
     }
     if (p->c) clear_result(d);
-    *out = (sherd__hiding){ partition_plain(d) ? &scheme_plain : &scheme_permute, d };
+    *out = (sherd__hiding){ &scheme_partition, d };
     return SHERD_OK;
 }
 

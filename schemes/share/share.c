@@ -206,25 +206,6 @@ static int share_fold(void *ctx, sherd__cell cell, const uint8_t *body)
 }
 
 static const sherd__hiding_ops scheme_share = {
-    .abi = SHERD__SCHEME_ABI,
-    .name = "share",
-    .shape = share_shape,
-    .hide = sherd__share_hide,
-    .spare = sherd__share_spare,
-    .resident = sherd__share_resident,
-    .left = sherd__share_left,
-    .check = sherd__share_check,
-    .fold = share_fold,
-    .decode = sherd__share_decode,
-    .entries = share_entries,
-    .sizes = sherd__share_sizes,
-    .changed = sherd__share_changed,
-    .finish = share_finish,
-    .free = share_free,
-};
-static const sherd__hiding_ops scheme_share1 = {
-    .abi = SHERD__SCHEME_ABI,
-    .name = "share1",
     .shape = share_shape,
     .hide = sherd__share_hide,
     .spare = sherd__share_spare,
@@ -357,7 +338,7 @@ int sherd__share_open(sherd__hiding *out, const sherd__share_params *p)
         return err;
     }
     if (has_product(p)) clear_result(d);
-    *out = (sherd__hiding){ p->public_b ? &scheme_share1 : &scheme_share, d };
+    *out = (sherd__hiding){ &scheme_share, d };
     return SHERD_OK;
 }
 

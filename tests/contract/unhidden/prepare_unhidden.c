@@ -11,8 +11,8 @@ static int choose(sherd__fixed *out, sherd_profile *v, const sherd_product_optio
     const sherd__scan *scan = sherd__profile_scan(v);
     if (opt->exact) return sherd__profile_fixed(v, opt->bits, name, out, d);
     return !scan->nonfinite ? SHERD_OK
-                            : sherd__fail(d, SHERD_ERANGE, "use another scheme",
-                                          "%s holds %g", name, scan->bad_value);
+                            : sherd__fail(d, SHERD_ERANGE, "use another scheme", "%s holds %g",
+                                          name, scan->bad_value);
 }
 
 static int check_sums(size_t inner, const sherd__fixed *a, const sherd__fixed *b, sherd_diag *d)
@@ -48,9 +48,8 @@ static void count_planned(sherd__prepared *p)
         p->planned[i] = (uint32_t)unhidden_planned(&p->hiding, i);
 }
 
-static int unhidden_prepare(sherd__prepared *p, const sherd__matrices *m,
-                            const sherd__nodes *nodes, const sherd_product_options *opt,
-                            sherd_diag *d)
+static int unhidden_prepare(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
+                            const sherd_product_options *opt, sherd_diag *d)
 {
     p->size_a = p->size_b = sizeof(double);
     p->tolerant = !opt->exact;

@@ -85,8 +85,7 @@ static void get_shape(const void *ctx, sherd__scheme_shape *out)
                                   .panels = pieces(rows, h->p.panel_rows),
                                   .resident = true,
                                   .shared = true,
-                                  .result_max = h->p.panel_rows * h->p.tile_cols *
-                                                sizeof(double) };
+                                  .result_max = h->p.panel_rows * h->p.tile_cols * sizeof(double) };
 }
 
 static int get_sizes(void *ctx, sherd__cell at, sherd__cell_sizes *out)
@@ -125,8 +124,7 @@ static int judge(const hiding *h, part x, const double *y, double *at)
     sherd__fv_left_f64(h->a + x.row * h->k, x.rows, h->k, h->k, r, ru, abs_ru);
     sherd__fv_right_f64(h->b + x.col, h->k, x.cols, h->m, s, vs, abs_vs);
     double sum = sherd__fv_answer_f64(y, x.rows, x.cols, x.cols, r, s);
-    return sherd__fv_judge_f64(sum, ru, vs, abs_ru, abs_vs, x.rows, h->k, x.cols) ==
-                   SHERD__REJECTED
+    return sherd__fv_judge_f64(sum, ru, vs, abs_ru, abs_vs, x.rows, h->k, x.cols) == SHERD__REJECTED
                ? SHERD_EWRONG
                : SHERD_OK;
 }
@@ -177,8 +175,6 @@ static void free_hiding(void *ctx)
 }
 
 static const sherd__hiding_ops ops = {
-    .abi = SHERD__SCHEME_ABI,
-    .name = "unhidden",
     .shape = get_shape,
     .hide = hide,
     .resident = resident,

@@ -154,8 +154,6 @@ static int fake_decode(void *ctx, uint32_t tile, uint32_t panel, const uint32_t 
 }
 
 const sherd__hiding_ops fake_ops = {
-    .abi = SHERD__SCHEME_ABI,
-    .name = "fake",
     .shape = fake_shape,
     .hide = fake_hide,
     .spare = fake_spare,

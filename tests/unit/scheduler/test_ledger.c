@@ -34,9 +34,7 @@ static void get_entries(const void *ctx, sherd__cell c, uint64_t *a, uint64_t *b
     *b = l->b[l->shape.shared ? 0 : c.slot][c.tile];
 }
 
-static const sherd__hiding_ops ops = {
-    .abi = SHERD__SCHEME_ABI, .name = "layout", .shape = get_shape, .entries = get_entries
-};
+static const sherd__hiding_ops ops = { .shape = get_shape, .entries = get_entries };
 
 static sherd__seeded rng_state;
 static sherd__entropy rng;
