@@ -23,6 +23,29 @@ const char *sherd__opts_ineffective(sherd__cli *cli, const char *const *names)
     return NULL;
 }
 
+const sherd__option *sherd__opts_unread(sherd__cli *cli, const sherd_scheme_info *s, unsigned also)
+{
+    for (const sherd__option *o = cli->verb->options; o->name; o++)
+        if (!(o->takes & also) && !sherd__option_applies(o, s) &&
+            sherd__opt_ineffective(cli, o->name))
+            return o;
+    return NULL;
+}
+
+int sherd__opt_refuse(const sherd__option *o, const sherd_scheme_info *s, sherd_diag *d)
+{
+    char hint[80];
+    size_t i = 0;
+    const sherd_scheme_info *reads = sherd__option_scheme(o, &i);
+    if (s->hides_zeros && o->takes & SHERD_TAKES_ENCODING)
+        snprintf(hint, sizeof hint, "leave it out: a coded operand has no zeros to leave out");
+    else
+        snprintf(hint, sizeof hint, "leave it out%s%s", reads ? ", or use --scheme " : "",
+                 reads ? reads->name : "");
+    return sherd__fail(d, SHERD_EINVAL, hint, "--%s has no effect under --scheme %s%s", o->name,
+                       s->name, sherd_scheme_private(s->scheme) ? "" : ", which is not private");
+}
+
 void sherd__opts_drop(sherd__cli *cli, const char *const *names)
 {
     for (; *names; names++) (void)sherd__opt_ineffective(cli, *names);

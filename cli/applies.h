@@ -21,6 +21,12 @@ bool sherd__opt_ineffective(sherd__cli *cli, const char *name);
 /** Returns the first of `names` (NULL-terminated) that is on the command line without effect.
  *  Returns NULL if there is none; then all of them are forgotten. */
 const char *sherd__opts_ineffective(sherd__cli *cli, const char *const *names);
+/** Returns the first of the verb's options that is on the command line and that the scheme does not
+ *  read; those of `also` (SHERD_TAKES_*) are read by something else. Returns NULL if there is none;
+ *  then all options that the scheme does not read are forgotten. */
+const sherd__option *sherd__opts_unread(sherd__cli *cli, const sherd_scheme_info *s, unsigned also);
+/** Fails because the scheme does not read the option. */
+int sherd__opt_refuse(const sherd__option *o, const sherd_scheme_info *s, sherd_diag *d);
 /** Forgets those of `names` (NULL-terminated) that are not on the command line. Call this for
  *  options  without effect that the library refuses if they are set. */
 void sherd__opts_drop(sherd__cli *cli, const char *const *names);

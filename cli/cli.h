@@ -43,8 +43,10 @@ enum {
     SHERD__OPT_HIDDEN = 8,    /* works, but is not listed */
     SHERD__OPT_STREAM = 16,   /* an output file; - is standard output */
     SHERD__OPT_SCHEMES = 32, /* the choices are the names of all schemes, and its help lists them */
-    SHERD__OPT_NETWORK = 64, /* its help leaves out schemes that networks cannot use */
-    SHERD__OPT_BACKENDS = 128 /* the choices are auto and the names of all backends */
+    SHERD__OPT_NETWORK = 64, /* of products of a network: schemes that these cannot use are left out
+                                in help and hints */
+    SHERD__OPT_BACKENDS = 128, /* the choices are auto and the names of all backends */
+    SHERD__OPT_PUBLIC = 256    /* only schemes that have a scheme for a public B read the option */
 };
 
 /** One row of a verb's option table. Members left out are zero. */
@@ -62,6 +64,8 @@ typedef struct sherd__option {
     const char *const *choices; /* CHOICE: NULL-terminated */
     const char *excludes;       /* long name of an option that cannot be combined with this one */
     unsigned flags;             /* SHERD__OPT_* */
+    unsigned takes;             /* SHERD_TAKES_*: only schemes that read one of these read the
+                                   option (sherd__option_applies); help begins with their names */
 } sherd__option;
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
@@ -130,6 +134,8 @@ int sherd__opt_choice(const sherd__cli *cli, const char *name);
 const char *sherd__opt_where(const sherd__cli *cli, const char *name);
 /** Returns the scheme that --scheme names. */
 const sherd_scheme_info *sherd__opt_scheme(const sherd__cli *cli);
+/** Returns whether the scheme reads the option. */
+bool sherd__option_applies(const sherd__option *o, const sherd_scheme_info *s);
 
 /*
  * Rows that are shared by several verbs: `static const sherd__option options[] = {
@@ -190,8 +196,9 @@ extern const char *const sherd__choices_mode[];     /* float exact */
      .flags = SHERD__OPT_REQUIRED | SHERD__OPT_ONLY_ARGV | SHERD__OPT_STREAM,                      \
      .help = "write the result to this file, or to standard output if it is -; on failure an "     \
              "existing file is kept"}
-#define SHERD__OPT_SEED                                                                            \
-    {.name = "seed", .type = SHERD__FILE, .arg = "FILE",                                           \
+/* of: SHERD_TAKES_*, or 0 where there is no --scheme; likewise below. */
+#define SHERD__OPT_SEED(of)                                                                        \
+    {.name = "seed", .type = SHERD__FILE, .arg = "FILE", .takes = (of),                            \
      .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,                                            \
      .help = "32 bytes from which exposures and permutations are derived [fresh]"}
 #define SHERD__OPT_MEMORY                                                                          \
@@ -212,9 +219,9 @@ extern const char *const sherd__choices_mode[];     /* float exact */
 #define SHERD__OPT_CERTIFICATE_PUBLIC                                                              \
     {.name = "certificate-public", .type = SHERD__FLAG,                                            \
      .help = "leave the digests of the inputs out of the certificate"}
-#define SHERD__OPT_META                                                                            \
+#define SHERD__OPT_META(of)                                                                        \
     {.name = "meta", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,            \
-     .excludes = "seed", .help = "take exposures and permutations from this metadata file"}
+     .takes = (of), .excludes = "seed", .help = "take exposures and permutations from this metadata file"}
 #define SHERD__OPT_OPERATION                                                                       \
     {.name = "operation", .type = SHERD__TEXT, .arg = "NAME", .flags = SHERD__OPT_ONLY_ARGV,       \
      .help = "operation of the metadata file [the one of this kind and shape]"}
@@ -224,36 +231,49 @@ extern const char *const sherd__choices_mode[];     /* float exact */
 #define SHERD__OPT_STRICT                                                                          \
     {.name = "strict", .type = SHERD__FLAG,                                                        \
      .help = "fail at a node's wrong answer instead of repeating that work on other nodes"}
-#define SHERD__OPT_EXPOSURE                                                                        \
-    {.name = "exposure", .type = SHERD__CHOICE, .arg = "HOW", .preset = "uniform",                 \
+#define SHERD__OPT_EXPOSURE(of)                                                                    \
+    {.name = "exposure", .type = SHERD__CHOICE, .arg = "HOW", .preset = "uniform", .takes = (of),  \
      .choices = sherd__choices_exposure,                                                           \
      .help = "assign columns to nodes at random (uniform) or in equal counts (balanced)"}
-#define SHERD__OPT_EXPOSURE_MAX                                                                    \
+#define SHERD__OPT_EXPOSURE_MAX(of)                                                                \
     {.name = "exposure-max", .type = SHERD__REAL, .arg = "F", .min = 1e-9, .max = 1,               \
+     .takes = (of),                                                                                \
      .help = "largest fraction of an operand that a domain may be given [twice the largest "       \
              "planned share]"}
+/* flag: SHERD__OPT_NETWORK or 0. */
+#define SHERD__OPT_COLLUDING(flag)                                                                 \
+    {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",      \
+     .flags = (flag), .takes = SHERD_TAKES_COLLUDING,                                              \
+     .help = "number of colluding domains that learn nothing"}
+#define SHERD__OPT_SPARE(flag)                                                                     \
+    {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",        \
+     .flags = (flag), .takes = SHERD_TAKES_COLLUDING,                                              \
+     .help = "number of nodes that may be slow, dead or wrong without repeated work"}
+#define SHERD__OPT_GROUP(flag)                                                                     \
+    {.name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0,               \
+     .word = "all", .word_value = 0, .preset = "all", .flags = (flag),                             \
+     .takes = SHERD_TAKES_SHUFFLES, .help = "columns that share one permutation, 1 to all"}
+/* what: the operands that are sent in this encoding. */
+#define SHERD__OPT_ENCODING(flag, what)                                                            \
+    {.name = "encoding", .type = SHERD__CHOICE, .arg = "HOW", .preset = "auto",                    \
+     .choices = sherd__choices_encoding, .flags = (flag), .takes = SHERD_TAKES_ENCODING,           \
+     .help = "send " what " dense, in csr (without zeros), or as is faster (auto)"}
 /* How operands are hidden: --scheme, --masks, --colluding, --spare, --public, --group, --exposure,
  * --exposure-max, --shuffle-rows. */
 #define SHERD__OPTS_SCHEME                                                                         \
     {.name = "scheme", .type = SHERD__CHOICE, .arg = "NAME", .preset = "permute",                  \
      .flags = SHERD__OPT_SCHEMES, .help = "how operands are hidden"},                              \
         {.name = "masks", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,       \
-         .help = "blind: masks for this B (sherd prepare); rows of them are used up"},             \
-        {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",  \
-         .help = "share: number of colluding domains that learn nothing"},                         \
-        {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",    \
-         .help = "share: number of nodes that may be slow, dead or wrong without repeated work"},  \
+         .takes = SHERD_TAKES_MASKS,                                                               \
+         .help = "masks for this B (sherd prepare); rows of them are used up"},                    \
+        SHERD__OPT_COLLUDING(0), SHERD__OPT_SPARE(0),                                              \
         {.name = "public", .type = SHERD__CHOICE, .arg = "WHAT", .choices = sherd__choices_public, \
-         .help = "share: b means that B need not be hidden (as --scheme share1)"},                 \
-        {.name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0,           \
-         .word = "all", .word_value = 0, .preset = "all",                                          \
-         .help = "permute: columns that share one permutation, 1 to all"},                         \
-        SHERD__OPT_EXPOSURE, SHERD__OPT_EXPOSURE_MAX,                                              \
-        {.name = "shuffle-rows", .type = SHERD__FLAG,                                              \
-         .help = "permute: send A's rows in a different order in each group"},                     \
-        {.name = "encoding", .type = SHERD__CHOICE, .arg = "HOW", .preset = "auto",                \
-         .choices = sherd__choices_encoding,                                                       \
-         .help = "permute, plain: send A dense, in csr (without zeros), or as is faster (auto)"}
+         .flags = SHERD__OPT_PUBLIC, .help = "b means that B need not be hidden"},                 \
+        SHERD__OPT_GROUP(0), SHERD__OPT_EXPOSURE(SHERD_TAKES_SHUFFLES),                            \
+        SHERD__OPT_EXPOSURE_MAX(SHERD_TAKES_SHUFFLES),                                             \
+        {.name = "shuffle-rows", .type = SHERD__FLAG, .takes = SHERD_TAKES_SHUFFLES,               \
+         .help = "send A's rows in a different order in each group"},                              \
+        SHERD__OPT_ENCODING(0, "A")
 /* Arithmetic: --mode float|exact, --bits B (which means exact). sherd__opts_arithmetic reads
  * both. */
 #define SHERD__OPTS_ARITHMETIC                                                                     \
@@ -263,7 +283,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
         {.name = "bits", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,                      \
          .help = "width of fixed-point numbers in bits; implies --mode exact [17]"},               \
         {.name = "bits-b", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,                    \
-         .help = "share: width of B's numbers in bits [as --bits]"}
+         .takes = SHERD_TAKES_BITS_B, .help = "width of B's numbers in bits [as --bits]"}
 /* clang-format on */
 /** Reads SHERD__OPTS_ARITHMETIC. SHERD_EINVAL if --bits is combined with a --mode float from the
  *  same or a stronger place. */

@@ -175,7 +175,7 @@ static const sherd__option build_options[] = {
       .help = "seed (32 bytes from which everything is derived) or expanded (arrays for numpy)" },
     OPT_DEFLATE,
     OPT_WITHOUT_SEED,
-    SHERD__OPT_SEED,
+    SHERD__OPT_SEED(0),
     { .name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0, .word = "all",
       .word_value = 0, .preset = "all",
       .help = "columns that share one permutation in products, 1 to all" },

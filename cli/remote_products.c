@@ -43,34 +43,19 @@ static int judge_nodes(sherd__cli *cli, sherd_diag *d)
                                "--%s has no effect without nodes", idle);
 }
 
-/* Checks for options without effect under this scheme. */
+/* Checks for options without effect under this scheme. Secure sums read those of coded operands,
+ * too. */
 static int judge_scheme(const sherd_scheme_info *s, sherd__cli *cli, sherd_diag *d)
 {
-    static const char *const of_permute[] = { "group", "exposure", "exposure-max", NULL };
-    static const char *const of_share[] = { "colluding", "spare", NULL };
     bool secure = has(cli, "aggregate") && sherd__opt_choice(cli, "aggregate") == 1;
-    const char *idle = NULL;
-    if (!(s->takes & SHERD_TAKES_SHUFFLES)) idle = sherd__opts_ineffective(cli, of_permute);
-    if (idle)
-        return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme permute",
-                           "--%s has no effect under --scheme %s", idle, s->name);
-    if (!(s->takes & SHERD_TAKES_COLLUDING) && !secure)
-        idle = sherd__opts_ineffective(cli, of_share);
-    if (idle)
-        return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme share",
-                           "--%s has no effect under --scheme %s%s", idle, s->name,
-                           sherd_scheme_private(s->scheme) ? "" : ", which is not private");
-    return 0;
+    const sherd__option *unread = sherd__opts_unread(cli, s, secure ? SHERD_TAKES_COLLUDING : 0);
+    return unread ? sherd__opt_refuse(unread, s, d) : 0;
 }
 
 /* Checks for options without effect on hidden products. */
 static int judge_hidden(const sherd__remote_products *o, const sherd_scheme_info *s,
                         sherd__cli *cli, sherd_diag *d)
 {
-    if (!(s->takes & SHERD_TAKES_ENCODING) && sherd__opt_ineffective(cli, "encoding"))
-        return sherd__fail(d, SHERD_EINVAL,
-                           "leave it out: a coded operand has no zeros to leave out",
-                           "--encoding has no effect under --scheme %s", s->name);
     if (!o->nodes) return 0;
     if (s->exact_only && sherd__opt_choice(cli, "mode") == 0 && sherd__opt_ineffective(cli, "mode"))
         return sherd__fail(d, SHERD_EINVAL, "leave it out: private schemes compute in fixed point",

@@ -20,18 +20,10 @@ typedef struct sherd__remote_products {
     {.name = "scheme", .type = SHERD__CHOICE, .arg = "NAME", .preset = "permute",                  \
      .flags = SHERD__OPT_SCHEMES | SHERD__OPT_NETWORK,                                             \
      .help = "how operands are hidden from nodes"},                                                \
-        {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",  \
-         .help = "share: number of colluding domains that learn nothing"},                         \
-        {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",    \
-         .help = "share: number of nodes that may be slow, dead or wrong without repeated work"},  \
-        {.name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0,           \
-         .word = "all", .word_value = 0, .preset = "all",                                          \
-         .help = "permute: columns that share one permutation, 1 to all"},                         \
-        SHERD__OPT_EXPOSURE, SHERD__OPT_EXPOSURE_MAX,                                              \
-        {.name = "encoding", .type = SHERD__CHOICE, .arg = "HOW", .preset = "auto",                \
-         .choices = sherd__choices_encoding,                                                       \
-         .help = "permute, plain: send operands dense, in csr (without zeros), or as is "          \
-                 "faster (auto)"}
+        SHERD__OPT_COLLUDING(SHERD__OPT_NETWORK), SHERD__OPT_SPARE(SHERD__OPT_NETWORK),            \
+        SHERD__OPT_GROUP(SHERD__OPT_NETWORK), SHERD__OPT_EXPOSURE(SHERD_TAKES_SHUFFLES),           \
+        SHERD__OPT_EXPOSURE_MAX(SHERD_TAKES_SHUFFLES),                                             \
+        SHERD__OPT_ENCODING(SHERD__OPT_NETWORK, "operands")
 #define SHERD__OPT_MODE                                                                            \
     {.name = "mode", .type = SHERD__CHOICE, .arg = "HOW", .preset = "float",                       \
      .choices = sherd__choices_mode,                                                               \
@@ -42,7 +34,7 @@ typedef struct sherd__remote_products {
 #define SHERD__OPT_ELEMENTWISE                                                                     \
     {.name = "elementwise", .type = SHERD__CHOICE, .arg = "WHERE", .preset = "here",               \
      .choices = sherd__choices_elementwise,                                                        \
-     .help = "sigmoid, tanh, ReLU: computed on this machine, or over the nodes (plain, permute)"}
+     .help = "sigmoid, tanh, ReLU: computed on this machine, or over the nodes (not private)"}
 #define SHERD__OPT_ROUNDING                                                                        \
     {.name = "rounding", .type = SHERD__CHOICE, .arg = "HOW", .preset = "nearest",                 \
      .choices = sherd__choices_rounding,                                                           \

@@ -80,15 +80,35 @@ const sherd_scheme_info *sherd__opt_scheme(const sherd__cli *cli)
     return sherd_scheme_at((size_t)sherd__opt_choice(cli, "scheme"));
 }
 
+bool sherd__option_applies(const sherd__option *o, const sherd_scheme_info *s)
+{
+    if (o->flags & SHERD__OPT_PUBLIC) return s->public_b != 0;
+    return !o->takes || (s->takes & o->takes);
+}
+
+const sherd_scheme_info *sherd__option_scheme(const sherd__option *o, size_t *i)
+{
+    const sherd_scheme_info *s;
+    while ((s = sherd_scheme_at((*i)++))) {
+        bool network = o->flags & SHERD__OPT_NETWORK;
+        if (sherd__option_applies(o, s) && (!network || sherd_scheme_for_network(s->scheme)))
+            return s;
+    }
+    return NULL;
+}
+
 const char *sherd__option_help(const sherd__option *o, char out[320])
 {
     const sherd_scheme_info *s;
-    int at = snprintf(out, 320, "%s", o->help);
+    int at = 0;
+    bool some = o->takes || o->flags & SHERD__OPT_PUBLIC;
+    for (size_t i = 0; some && (s = sherd__option_scheme(o, &i)) && at < 320;)
+        at += snprintf(out + at, 320 - (size_t)at, "%s%s", at ? ", " : "", s->name);
+    if (at < 320) at += snprintf(out + at, 320 - (size_t)at, "%s%s", at ? ": " : "", o->help);
     const char *between = ": ";
     for (size_t i = 0; o->flags & SHERD__OPT_BACKENDS && backend_names()[i] && at < 320; i++)
         at += snprintf(out + at, 320 - (size_t)at, "%s%s", i ? ", " : ": ", backend_names()[i]);
-    for (size_t i = 0; o->flags & SHERD__OPT_SCHEMES && (s = sherd_scheme_at(i)); i++) {
-        if (o->flags & SHERD__OPT_NETWORK && !sherd_scheme_for_network(s->scheme)) continue;
+    for (size_t i = 0; o->flags & SHERD__OPT_SCHEMES && (s = sherd__option_scheme(o, &i));) {
         const char *what = !sherd_scheme_private(s->scheme) ? " (not private)"
                            : s->hides_b                     ? " (private)"
                                                             : " (private, B public)";

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "cli/applies.h"
 #include "cli/nodes.h"
 #include "cli/paths.h"
 #include "cli/seed.h"
@@ -83,42 +84,6 @@ static bool asked(const sherd__cli *cli, const char *name)
     return has(cli, name) && sherd__opt_given(cli, name) && sherd__opt_where(cli, name)[0] == '-';
 }
 
-/* Refuses options that the scheme does not read. */
-static int judge_scheme(const sherd__product_run *w, sherd_diag *d)
-{
-    static const struct {
-        const char *name;
-        unsigned takes;
-        const char *remedy; /* a scheme that reads the option */
-    } some[] = {
-        { "group", SHERD_TAKES_SHUFFLES, "permute" },
-        { "shuffle-rows", SHERD_TAKES_SHUFFLES, "permute" },
-        { "exposure", SHERD_TAKES_SHUFFLES, "permute" },
-        { "exposure-max", SHERD_TAKES_SHUFFLES, "permute" },
-        { "seed", SHERD_TAKES_SHUFFLES, "permute" },
-        { "meta", SHERD_TAKES_SHUFFLES, "permute" },
-        { "bits-b", SHERD_TAKES_BITS_B, "share" },
-        { "colluding", SHERD_TAKES_COLLUDING, "share" },
-        { "spare", SHERD_TAKES_COLLUDING, "share" },
-        { "public", 0, "share" },
-        { "encoding", SHERD_TAKES_ENCODING, NULL },
-    };
-    const sherd_scheme_info *s = sherd__work_scheme(w);
-    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-        bool applies = some[i].takes ? (s->takes & some[i].takes) != 0 : s->public_b != 0;
-        char hint[80];
-        if (applies || !asked(w->cli, some[i].name)) continue;
-        snprintf(hint, sizeof hint, "leave it out%s%s", some[i].remedy ? ", or use --scheme " : "",
-                 some[i].remedy   ? some[i].remedy
-                 : s->hides_zeros ? ": a coded operand has no zeros to leave out"
-                                  : "");
-        return sherd__fail(d, SHERD_EINVAL, hint, "--%s has no effect under --scheme %s%s",
-                           some[i].name, sherd__opt_text(w->cli, "scheme"),
-                           sherd_scheme_private(w->opt.scheme) ? "" : ", which is not private");
-    }
-    return 0;
-}
-
 /* Refuses options that have no effect without another option. */
 static int judge_options(const sherd__product_run *w, sherd_diag *d)
 {
@@ -132,19 +97,15 @@ static int judge_options(const sherd__product_run *w, sherd_diag *d)
             return sherd__fail(d, SHERD_EINVAL, "give both or neither",
                                "--%s has no effect without --%s", pairs[i].name, pairs[i].needs);
     if (w->op != 0) return 0;
-    int err = judge_scheme(w, d);
-    if (err) return err;
     const sherd_scheme_info *s = sherd__work_scheme(w);
-    const char *scheme = sherd__opt_text(w->cli, "scheme");
-    if ((w->opt.masks != NULL) != ((s->takes & SHERD_TAKES_MASKS) != 0))
-        return sherd__fail(d, SHERD_EINVAL,
-                           "give both: --scheme blind --masks FILE (sherd prepare)",
-                           w->opt.masks ? "--masks has no effect under --scheme %s"
-                                        : "--scheme %s needs --masks",
-                           scheme);
+    const sherd__option *unread = sherd__opts_unread(w->cli, s, 0);
+    if (unread) return sherd__opt_refuse(unread, s, d);
+    if (!w->opt.masks && s->takes & SHERD_TAKES_MASKS)
+        return sherd__fail(d, SHERD_EINVAL, "make them with sherd prepare",
+                           "--scheme %s needs --masks", s->name);
     if (s->exact_only && asked(w->cli, "mode") && sherd__opt_choice(w->cli, "mode") == 0)
         return sherd__fail(d, SHERD_EINVAL, "leave it out: private schemes compute in fixed point",
-                           "--mode float cannot be hidden: --scheme %s is exact", scheme);
+                           "--mode float cannot be hidden: --scheme %s is exact", s->name);
     return 0;
 }
 

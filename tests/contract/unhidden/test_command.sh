@@ -30,6 +30,8 @@ multiply() { run multiply A.npy B.npy -o C.npy -n 3 "$@"; }
 run help multiply
 [ $code = 0 ] && tr -s ' \n' '  ' <out | grep -q 'unhidden (not private)'
 report $? "help lists the scheme as not private"
+tr -s ' \n' '  ' <out | grep -q 'permute, plain: send A dense'
+report $? "help of an option names the schemes that read it, and not this one"
 run completion bash
 grep -q 'share1 blind unhidden' out
 report $? "completion lists the scheme"
@@ -65,6 +67,8 @@ for words in '--colluding 2' '--spare 1' '--bits-b 12' '--public b' '--group 4' 
     fails 2 "${words%% *} has no effect under --scheme unhidden, which is not private" multiply A.npy B.npy -o C.npy -n 3 --scheme unhidden $words
     report $? "${words%% *} is refused"
 done
+grep -q 'or use --scheme permute$' err
+report $? "the hint names a scheme that reads the option"
 fails 2 '--masks has no effect under --scheme unhidden' multiply A.npy B.npy -o C.npy -n 3 --scheme unhidden --masks none
 report $? "masks are refused"
 

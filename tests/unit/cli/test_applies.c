@@ -132,6 +132,68 @@ static void two_options_of_one_place_are_left_for_the_caller_to_refuse(void **st
     assert_true(sherd__opts_clash(&cli, "spare", "check"));
 }
 
+static const sherd__option *option_of(const char *name)
+{
+    for (const sherd__option *o = options; o->name; o++)
+        if (strcmp(o->name, name) == 0) return o;
+    return NULL;
+}
+
+static void an_option_that_the_scheme_does_not_read_is_found(void **state)
+{
+    (void)state;
+    const sherd_scheme_info *plain = sherd_scheme_describe(SHERD_PLAIN),
+                            *share = sherd_scheme_describe(SHERD_SHARE);
+    parse("--spare 1 --encoding csr", NULL, "");
+    assert_string_equal(sherd__opts_unread(&cli, plain, 0)->name, "spare");
+    assert_string_equal(sherd__opts_unread(&cli, share, 0)->name, "encoding");
+    assert_null(sherd__opts_unread(&cli, plain, SHERD_TAKES_COLLUDING));
+    parse("", spare_and_check, "group = 4\n");
+    assert_null(sherd__opts_unread(&cli, plain, 0));
+    assert_int_equal(sherd__opt_int(&cli, "spare"), 0); /* the preset: forgotten */
+    assert_int_equal(sherd__opt_int(&cli, "group"), 0);
+    parse("--public b", NULL, "");
+    assert_null(sherd__opts_unread(&cli, share, 0));
+    assert_string_equal(sherd__opts_unread(&cli, sherd_scheme_describe(SHERD_BLIND), 0)->name,
+                        "public");
+}
+
+static void its_refusal_names_a_scheme_that_reads_it(void **state)
+{
+    (void)state;
+    sherd_diag d = { 0 };
+    const sherd_scheme_info *plain = sherd_scheme_describe(SHERD_PLAIN),
+                            *share = sherd_scheme_describe(SHERD_SHARE);
+    static const char *const named[][2] = {
+        { "group", "permute" }, { "bits-b", "share" }, { "masks", "blind" }, { "public", "share" }
+    };
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        char hint[64];
+        d = (sherd_diag){ 0 };
+        assert_int_equal(sherd__opt_refuse(option_of(named[i][0]), plain, &d), SHERD_EINVAL);
+        snprintf(hint, sizeof hint, "leave it out, or use --scheme %s", named[i][1]);
+        assert_string_equal(d.hint, hint);
+    }
+    assert_non_null(strstr(d.message, "under --scheme plain, which is not private"));
+    d = (sherd_diag){ 0 };
+    assert_int_equal(sherd__opt_refuse(option_of("encoding"), share, &d), SHERD_EINVAL);
+    assert_string_equal(d.message, "--encoding has no effect under --scheme share");
+    assert_non_null(strstr(d.hint, "has no zeros"));
+}
+
+static void help_begins_with_the_schemes_that_read_an_option(void **state)
+{
+    (void)state;
+    char help[320];
+    static const sherd__option of_networks = SHERD__OPT_COLLUDING(SHERD__OPT_NETWORK);
+    sherd__option_help(option_of("colluding"), help);
+    assert_true(strncmp(help, "share, share1: number", 21) == 0);
+    sherd__option_help(&of_networks, help); /* share1 would show a network's weights */
+    assert_true(strncmp(help, "share: number", 13) == 0);
+    sherd__option_help(option_of("check"), help);
+    assert_string_equal(help, option_of("check")->help);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +202,9 @@ int main(void)
         cmocka_unit_test(options_that_are_not_set_or_do_not_exist_are_ignored),
         cmocka_unit_test(the_option_of_the_stronger_place_wins),
         cmocka_unit_test(two_options_of_one_place_are_left_for_the_caller_to_refuse),
+        cmocka_unit_test(an_option_that_the_scheme_does_not_read_is_found),
+        cmocka_unit_test(its_refusal_names_a_scheme_that_reads_it),
+        cmocka_unit_test(help_begins_with_the_schemes_that_read_an_option),
     };
     return cmocka_run_group_tests(tests, open_file, close_file);
 }

@@ -14,7 +14,7 @@
 #include "core/alloc.h"
 
 static const sherd__option options[] = {
-    SHERD__OPTS_CLUSTER, SHERD__OPT_OUTPUT("C.npy"), SHERD__OPT_SEED,        SHERD__OPT_DRY_RUN,
+    SHERD__OPTS_CLUSTER, SHERD__OPT_OUTPUT("C.npy"), SHERD__OPT_SEED(0),     SHERD__OPT_DRY_RUN,
     SHERD__OPT_CHECK,    SHERD__OPTS_SCHEME,         SHERD__OPTS_ARITHMETIC, { 0 },
 };
 static const sherd__verb verb = {
