@@ -14,6 +14,7 @@
 #include "core/alloc.h"
 #include "crypto/lagrange.h"
 #include "matrix/view.h"
+#include "schemes/share/share.h"
 #include "sherd/npy.h"
 
 #define LINES_MAX ((size_t)256 << 20)
@@ -26,17 +27,26 @@ static bool number(const json_t *o, const char *name, uint64_t low, uint64_t hig
     return *out >= low && *out <= high;
 }
 
+/* Returns the scheme of that name, if the attacks know its code, or NULL. */
+static const sherd_scheme_info *coded_by(const char *name)
+{
+    static const sherd_scheme_info *const known[] = { &sherd__share, &sherd__share1 };
+    for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+        if (strcmp(name, known[i]->name) == 0) return known[i];
+    return NULL;
+}
+
 static bool read_code(const json_t *o, sherd__view_coded *c)
 {
-    const char *job = json_string_value(json_object_get(o, "job")),
-               *scheme = json_string_value(json_object_get(o, "scheme"));
+    const char *job = json_string_value(json_object_get(o, "job"));
+    const sherd_scheme_info *scheme = coded_by(json_string_value(json_object_get(o, "scheme")));
     const json_t *stays = json_object_get(o, "stays");
     uint64_t k, t, n;
     char *end;
     if (!job || strlen(job) != 16 || !scheme || !json_is_boolean(stays)) return false;
     c->job = strtoull(job, &end, 16);
-    c->both = strcmp(scheme, "share") == 0;
-    if (*end || (!c->both && strcmp(scheme, "share1"))) return false;
+    c->both = scheme->hides_b;
+    if (*end) return false;
     if (!number(o, "blocks", 1, SHERD__LCC_BLOCKS_MAX - 1, &k) ||
         !number(o, "masks", 1, SHERD__LCC_BLOCKS_MAX - k, &t) ||
         !number(o, "shares", 1, SHERD__LCC_SHARES_MAX, &n) ||
