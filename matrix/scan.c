@@ -7,10 +7,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/hooks.h"
 #include "matrix/clones.h"
 #include "matrix/view.h"
 
 #define CHUNK 512u
+#define PART ((size_t)1 << 20) /* entries between two questions whether to stop */
 #define INF_BITS UINT64_C(0x7ff0000000000000)
 
 typedef struct totals {
@@ -181,44 +183,59 @@ static void range(sherd_dtype dtype, const char *p, size_t n, uint64_t *min, uin
     }
 }
 
-/* Scans integers without conversion, which is several times faster. s: v, contiguous in rows. */
-static void scan_integers(sherd_view v, sherd_view s, sherd__scan *out)
-{
-    uint64_t min = UINT64_MAX, max = 0;
-    ptrdiff_t pitch = s.row_stride * (ptrdiff_t)sherd_dtype_size(s.dtype);
-    for (size_t r = 0; r < s.rows; r++)
-        range(s.dtype, (const char *)s.data + (ptrdiff_t)r * pitch, s.cols, &min, &max);
-    out->min_abs = (double)min;
-    out->max_abs = (double)max;
-    out->nonzeros = sherd__view_nonzeros(v);
-    if (v.dtype == SHERD_I64 && out->max_abs >= 0x1p53) out->inexact = loses_bits(v);
-}
-
-void sherd__view_scan(sherd_view v, sherd__scan *out)
+/* Adds a part of a matrix. whole: integers, contiguous in rows: they are scanned without conversion,
+ * which is several times faster, and *t has the least and the largest of them, not their bits. */
+static void add(sherd_view s, bool whole, totals *t)
 {
     double x[CHUNK];
-    totals t = { .min = INF_BITS - 1 };
-    sherd_view s = one_row(along_memory(v));
-    *out = (sherd__scan){ .integers = true };
-    if (v.rows == 0 || v.cols == 0) return;
-    if (v.dtype != SHERD_F64 && v.dtype != SHERD_F32 && s.col_stride == 1) {
-        scan_integers(v, s, out);
-        return;
-    }
-    for (size_t r = 0; r < s.rows; r++)
+    ptrdiff_t pitch = s.row_stride * (ptrdiff_t)sherd_dtype_size(s.dtype);
+    for (size_t r = 0; r < s.rows && whole; r++)
+        range(s.dtype, (const char *)s.data + (ptrdiff_t)r * pitch, s.cols, &t->min, &t->max);
+    if (whole) t->nonzeros += sherd__view_nonzeros(s);
+    for (size_t r = 0; r < s.rows && !whole; r++)
         for (size_t c = 0; c < s.cols; c += CHUNK) {
             size_t n = s.cols - c < CHUNK ? s.cols - c : CHUNK;
-            scan_chunk(piece(&s, r, c, n, x), n, &t);
+            scan_chunk(piece(&s, r, c, n, x), n, t);
         }
+}
+
+static int add_all(sherd_view s, bool whole, const sherd_hooks *hooks, totals *t)
+{
+    const size_t cols = s.cols < PART ? s.cols : PART, rows = PART / cols;
+    for (size_t r = 0; r < s.rows; r += rows)
+        for (size_t c = 0; c < s.cols; c += cols) {
+            if (hooks && sherd__hooks_interrupted(hooks)) return SHERD_EINTERRUPTED;
+            add(sherd_view_sub(s, r, s.rows - r < rows ? s.rows - r : rows, c,
+                               s.cols - c < cols ? s.cols - c : cols),
+                whole, t);
+        }
+    return SHERD_OK;
+}
+
+int sherd__view_scan_asking(sherd_view v, sherd__scan *out, const sherd_hooks *hooks)
+{
+    sherd_view s = one_row(along_memory(v));
+    bool whole = v.dtype != SHERD_F64 && v.dtype != SHERD_F32 && s.col_stride == 1;
+    totals t = { .min = whole ? UINT64_MAX : INF_BITS - 1 };
+    *out = (sherd__scan){ .integers = true };
+    if (v.rows == 0 || v.cols == 0) return SHERD_OK;
+    int err = add_all(s, whole, hooks, &t);
+    if (err) return err;
     out->nonzeros = t.nonzeros;
     out->nonfinite = t.nonfinite;
     out->integers = t.nonfinite == 0 && t.fractions == 0;
     if (t.nonfinite < (uint64_t)v.rows * v.cols) {
-        out->min_abs = from_bits(t.min);
-        out->max_abs = from_bits(t.max);
+        out->min_abs = whole ? (double)t.min : from_bits(t.min);
+        out->max_abs = whole ? (double)t.max : from_bits(t.max);
     }
     if (t.nonfinite != 0) find_bad(v, out);
     if (v.dtype == SHERD_I64 && out->max_abs >= 0x1p53) out->inexact = loses_bits(v);
+    return SHERD_OK;
+}
+
+void sherd__view_scan(sherd_view v, sherd__scan *out)
+{
+    (void)!sherd__view_scan_asking(v, out, NULL);
 }
 
 #define COUNT(t)                                                                                   \

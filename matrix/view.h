@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sherd/hooks.h"
 #include "sherd/mat.h"
 
 /** Checks that the dtype is known, that there is data unless v is empty, and that offsets fit in
@@ -40,6 +41,8 @@ typedef struct sherd__scan {
 } sherd__scan;
 
 void sherd__view_scan(sherd_view v, sherd__scan *out);
+/** Does the same, and returns SHERD_EINTERRUPTED if a hook says so; *out is then undefined. */
+int sherd__view_scan_asking(sherd_view v, sherd__scan *out, const sherd_hooks *hooks) SHERD_MUST;
 /** Computes max |v|; 0 if v is empty. Returns false if an element is NaN or infinite; *max_abs is
  *  then undefined. Takes a fraction of the time of a scan. */
 bool sherd__view_peak(sherd_view v, double *max_abs);
