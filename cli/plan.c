@@ -198,6 +198,7 @@ static int list_choices(planning *p, sherd_diag *d)
         .name_b = p->in[1].path,
         .profile_a = p->in[0].profile,
         .profile_b = p->in[1].profile,
+        .hooks = p->with.hooks,
     };
     int err = sherd__opts_arithmetic(cli, &o.exact, &o.bits, d);
     return err ? err : sherd_choices_new(&p->choices, p->in[0].view, p->in[1].view, &o, d);

@@ -33,7 +33,9 @@ static bool has(const sherd__cli *cli, const char *name)
 static int read_options(sherd__product_run *w, sherd_diag *d)
 {
     sherd__cli *cli = w->cli;
-    w->opt = (sherd_product_options){ .size = sizeof w->opt, .scheme = SHERD_PERMUTE };
+    w->opt = (sherd_product_options){ .size = sizeof w->opt,
+                                      .scheme = SHERD_PERMUTE,
+                                      .hooks = { .interrupted = sherd__cli_stops } };
     w->opt.balanced = sherd__opt_choice(cli, "exposure") == 1;
     w->opt.exposure_max = sherd__opt_real(cli, "exposure-max");
     w->opt.memory = sherd__opt_size(cli, "memory");

@@ -81,17 +81,17 @@ typedef struct sherd_product_options {
     uint32_t timeout_ms; /* for the whole call, preparation included: if it expires during
                             preparation, nothing is sent; 0: no bound (silent or stalled nodes are
                             still dropped) */
-    sherd_hooks hooks;   /* of the call; all NULL: those of the cluster */
+    sherd_hooks hooks;   /* of the call, preparation included; all NULL: those of the cluster */
     sherd_profile *profile_a, *profile_b; /* of the operands of this call, if there are any: their
                                              values are not examined again. Not used for kept
                                              operands and multipliers */
 } sherd_product_options;
 
 /**
- * Results of a call, also of one that failed: the arrays are set once nodes were at work. The
- * caller frees them with sherd_report_fini, which is safe on a zeroed report. A call overwrites *r
- * completely, but for its size, and frees nothing of it: give a report to sherd_report_fini before
- * using it again.
+ * Results of a call, also of one that failed after nodes were at work: it overwrites *r completely,
+ * but for its size, and frees nothing of it. The caller frees the arrays with sherd_report_fini,
+ * which is safe on a zeroed report; do so before using a report again. A call that fails before
+ * nodes are at work leaves *r unchanged.
  */
 typedef struct sherd_report {
     size_t size;                    /* sizeof(sherd_report), set by the caller */
@@ -200,7 +200,8 @@ SHERD_API int sherd_meta_take(sherd_meta **out, const char *path, const sherd_me
 SHERD_API int sherd_product_domains(uint64_t *least, const sherd_product_options *opt,
                                     sherd_diag *d) SHERD_MUST;
 /** Checks the operands' values: whether fixed point holds them (blind: in the widths of the masks),
- *  and primes their sums. Errors as of sherd_multiply: SHERD_ESHAPE, SHERD_ERANGE, SHERD_EINVAL. */
+ *  and primes their sums. Errors as of sherd_multiply: SHERD_ESHAPE, SHERD_ERANGE, SHERD_EINVAL,
+ *  SHERD_EINTERRUPTED. */
 SHERD_API int sherd_product_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
                                   sherd_diag *d) SHERD_MUST;
 /** Checks opt->exposure_max for an A of `columns` columns (element-wise: operands), if each node is

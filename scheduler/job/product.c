@@ -10,6 +10,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/diag.h"
+#include "core/hooks.h"
 #include "core/options.h"
 #include "core/wipe.h"
 #include "matrix/funcs.h"
@@ -178,6 +179,10 @@ int sherd__time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d)
 
 void sherd__report_add(sherd_report *r, sherd_report *before)
 {
+    if (!r->nodes) { /* the later attempt failed before nodes were at work */
+        *r = *before;
+        return;
+    }
     for (uint32_t i = 0; i < r->nodes && i < before->nodes; i++) {
         r->bytes_out[i] += before->bytes_out[i];
         r->bytes_in[i] += before->bytes_in[i];
@@ -244,19 +249,26 @@ typedef struct user_call {
     sherd_report *r; /* &report, or NULL if the user wants none */
 } user_call;
 
-static int begin_call(user_call *u, const sherd_product_options *opt, sherd_report *r,
-                      sherd_diag *d)
+/* Without hooks of its own the call has those of the cluster, also while it is prepared. */
+static void take_hooks(sherd_product_options *opt, const sherd_cluster *c)
+{
+    if (!sherd__hooks_any(&opt->hooks)) opt->hooks = *sherd__cluster_hooks(c);
+}
+
+static int begin_call(user_call *u, const sherd_cluster *c, const sherd_product_options *opt,
+                      sherd_report *r, sherd_diag *d)
 {
     *u = (user_call){ .r = r ? &u->report : NULL };
     int err = sherd__product_options_read(&u->opt, opt, d);
     if (!err && r) err = sherd__result_check(r, "sherd_report", d);
-    if (!err && r) sherd__result_write(r, &u->report, sizeof u->report);
+    if (!err) take_hooks(&u->opt, c);
     return err;
 }
 
+/* The user's report is unchanged, like any output, if the call failed before nodes were at work. */
 static int end_call(user_call *u, sherd_report *r, int err)
 {
-    if (r) sherd__result_write(r, &u->report, sizeof u->report);
+    if (r && u->report.nodes) sherd__result_write(r, &u->report, sizeof u->report);
     sherd__wipe(&u->report, sizeof u->report); /* it contains the seed */
     return err;
 }
@@ -290,7 +302,7 @@ int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, si
                    const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
 {
     user_call u;
-    int err = begin_call(&u, opt, r, d);
+    int err = begin_call(&u, c, opt, r, d);
     return err ? err
                : end_call(&u, r, multiply(c, &(sherd__matrices){ a, b, out, ldc }, &u.opt, u.r, d));
 }
@@ -316,7 +328,7 @@ int sherd_apply(sherd_cluster *c, sherd_op op, sherd_view a, sherd_view b, doubl
                 const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
 {
     user_call u;
-    int err = begin_call(&u, opt, r, d);
+    int err = begin_call(&u, c, opt, r, d);
     return err ? err
                : end_call(&u, r,
                           apply(c, op, &(sherd__matrices){ a, b, out, ldc }, &u.opt, u.r, d));
@@ -396,6 +408,7 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b,
                                 .ld = b.cols };
     sherd_product_options own = k->opt;
     own.seed = opt->seed;
+    take_hooks(&own, c);
     if (how->part) own.exposure_max = 1;
     err = sherd__prepare_part(&k->p, &m, how->part ? how->part->fixed : NULL, &k->nodes, &own, d);
     if (!err && how->account) err = follow(k, how, opt->exposure_max, d);
@@ -413,15 +426,16 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b,
     return SHERD_OK;
 }
 
-static int resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t ldc,
-                             sherd_report *r, sherd_diag *d)
+static int resident_multiply(sherd_resident *k, const sherd__matrices *m, const user_call *u,
+                             sherd_diag *d)
 {
-    sherd_product_options now = k->opt;
+    const sherd_view a = m->a;
+    sherd_product_options now = u->opt;
     double began = sherd__clock_s();
     int err = sherd__view_check(a, "A", d);
     if (err) return err;
-    sherd__cluster_call(k->cluster, &k->opt.hooks);
-    err = sherd__prepared_next(&k->p, a, out, ldc, k->opt.bits, d);
+    sherd__cluster_call(k->cluster, &u->opt.hooks);
+    err = sherd__prepared_next(&k->p, m, &u->opt, d);
     if (err == SHERD_ESHAPE)
         return sherd__fail(d, err, "keep B for more rows, or give as many columns as B has rows",
                            "A is %zu x %zu and does not fit the kept operand", a.rows, a.cols);
@@ -436,7 +450,7 @@ static int resident_multiply(sherd_resident *k, sherd_view a, double *out, size_
         return sherd__fail(d, err, "keep the operand again", "the kept operand cannot be used: %s",
                            sherd_strerror(err));
     if (sherd__time_left(&now.timeout_ms, k->opt.timeout_ms, began, NULL)) now.timeout_ms = 1;
-    return sherd__product_run(&(sherd__product_call){ k->cluster, &k->nodes, &now, r }, &k->p,
+    return sherd__product_run(&(sherd__product_call){ k->cluster, &k->nodes, &now, u->r }, &k->p,
                               k->job, false, d);
 }
 
@@ -444,8 +458,9 @@ int sherd_resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t
                             sherd_report *r, sherd_diag *d)
 {
     user_call u;
-    int err = begin_call(&u, &k->opt, r, d);
-    return err ? err : end_call(&u, r, resident_multiply(k, a, out, ldc, u.r, d));
+    int err = begin_call(&u, k->cluster, &k->opt, r, d);
+    const sherd__matrices m = { .a = a, .out = out, .ld = ldc };
+    return err ? err : end_call(&u, r, resident_multiply(k, &m, &u, d));
 }
 
 void sherd_resident_free(sherd_resident *k)

@@ -41,6 +41,11 @@ static sherd_view stand_in(sherd_view v)
     return (sherd_view){ .data = &one, .rows = v.rows, .cols = v.cols, .dtype = SHERD_F64 };
 }
 
+static int ask(const sherd_forecast_options *f)
+{
+    return sherd__hooks_interrupted(&f->hooks) ? SHERD_EINTERRUPTED : SHERD_OK;
+}
+
 /* --- speeds ---------------------------------------------------------------------------------- */
 
 static size_t least(size_t a, size_t b)
@@ -50,7 +55,7 @@ static size_t least(size_t a, size_t b)
 
 /* Returns the speed of a product here in billions of operations per second, with up to 640 rows and
  * columns: the best of three. */
-static double own_speed(size_t n, size_t k, size_t m)
+static double own_speed(size_t n, size_t k, size_t m, const sherd_forecast_options *f)
 {
     const size_t most = 640;
     double best = 0;
@@ -60,7 +65,7 @@ static double own_speed(size_t n, size_t k, size_t m)
     if (n == 0 || k == 0 || m == 0) return 1;
     double *x = sherd__alloc((n * k + k * m + n * m) * sizeof *x);
     for (size_t i = 0; i < n * k + k * m && x; i++) x[i] = (double)(i % 1021) - 510;
-    for (int round = 0; round < 3 && x; round++) {
+    for (int round = 0; round < 3 && x && !ask(f); round++) {
         double took = sherd__clock_s();
         int err = sherd__gemm_f64(n, k, m, x, k, x + n * k, m, 0, x + n * k + k * m, m);
         took = sherd__clock_s() - took;
@@ -296,11 +301,12 @@ static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_op
     }
     sherd__blas_threads_set(1);
     if (!(told_speed(w, t, f) > 0)) c = sherd__contention_begin(others_of(w, task.residues), &task);
-    int err = sherd__calibration_measure(&m->own, &w->p, t, &f->hooks);
-    if (!err) {
-        m->kernel_rates = sherd__kernel_rates_here();
-        fill_rates(rates, f, &w->nodes);
-    }
+    int err = ask(f);
+    if (!err) m->kernel_rates = sherd__kernel_rates_here();
+    if (!err) err = ask(f);
+    if (!err) err = sherd__calibration_measure(&m->own, &w->p, t, &f->hooks);
+    if (!err) err = ask(f);
+    if (!err) fill_rates(rates, f, &w->nodes);
     m->gflops = sherd__contention_end(c);
     sherd__blas_threads_set(threads);
     return err;
@@ -373,17 +379,12 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
     out->bound = bounds[cost.bound ? cost.bound : SHERD__BOUND_HERE];
 }
 
-static int ask(const sherd_forecast_options *f)
-{
-    return sherd__hooks_interrupted(&f->hooks) ? SHERD_EINTERRUPTED : SHERD_OK;
-}
-
 static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f, sherd_diag *d)
 {
     sherd__traffic t;
     measured m = { .gflops = 0 };
     look(out, w);
-    int err = sherd__traffic_count(&t, &w->p, w->alike);
+    int err = sherd__traffic_count(&t, &w->p, w->alike, &f->hooks);
     if (!err) err = ask(f);
     if (!err && !f->no_time) {
         static pthread_mutex_t blas = PTHREAD_MUTEX_INITIALIZER; /* of the BLAS threads */
@@ -391,7 +392,7 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
         /* Measured first: BLAS threads spin for a tenth of a second after a product, and must not
          * disturb the other measurements or the product itself. */
         double own = f->rates.gflops;
-        if (!(own > 0) && !f->no_measurements) own = own_speed(w->a.rows, w->a.cols, w->b.cols);
+        if (!(own > 0) && !f->no_measurements) own = own_speed(w->a.rows, w->a.cols, w->b.cols, f);
         err = ask(f);
         if (!err) err = measure(w, &t, f, &m, &out->rates);
         if (!err) find_own(out, w, &m, own);
@@ -454,6 +455,7 @@ int sherd_forecast_multiply(sherd_view a, sherd_view b, const sherd_product_opti
     if (!err) err = sherd__product_options_read(&own, opt, d);
     if (!err) err = sherd__options_read(&with, sizeof with, f, "sherd_forecast_options", d);
     if (err) return err;
+    if (sherd__hooks_any(&with.hooks)) own.hooks = with.hooks; /* preparing asks these */
     err = forecast_product(a, b, &own, &with, &found, d);
     if (!err) sherd__result_write(out, &found, sizeof found);
     return err;

@@ -37,8 +37,9 @@ bool sherd__forecast_times(size_t rows, size_t cols);
 
 /** Counts the traffic of a product. alike: assumes that all panels but the last are like the first;
  *  this holds for operands without zeros and avoids reading them. p must not be running.
- *  SHERD_EUNSUPPORTED: the scheme does not report sizes. */
-int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool alike) SHERD_MUST;
+ *  SHERD_EUNSUPPORTED: the scheme does not report sizes; SHERD_EINTERRUPTED: hooks. */
+int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool alike,
+                         const sherd_hooks *hooks) SHERD_MUST;
 
 /** Estimates seconds of the coordinator's threads for the whole product from a few of its cells; p
  *  cannot be used afterwards. For a scheme that cannot be calibrated (blind, because each mask may

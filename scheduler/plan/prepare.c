@@ -62,14 +62,17 @@ typedef struct profiled {
     sherd_profile a, b;
 } profiled;
 
-static void profiles_begin(profiled *with, sherd_view a, sherd_view b,
-                           const sherd_product_options *opt)
+/* Examines both operands, since every scheme needs to know their values; A may have none yet. */
+static int profiles_begin(profiled *with, sherd_view a, sherd_view b,
+                          const sherd_product_options *opt, sherd_diag *d)
 {
     with->opt = *opt;
     sherd__profile_init(&with->a, a);
     sherd__profile_init(&with->b, b);
     if (!opt->profile_a) with->opt.profile_a = &with->a;
     if (!opt->profile_b) with->opt.profile_b = &with->b;
+    int err = a.data ? sherd__profile_examine(with->opt.profile_a, &opt->hooks, d) : SHERD_OK;
+    return err || !b.data ? err : sherd__profile_examine(with->opt.profile_b, &opt->hooks, d);
 }
 
 static void profiles_end(profiled *with)
@@ -270,8 +273,8 @@ int sherd__prepare_part(sherd__prepared *p, const sherd__matrices *m, const sher
     if (!err) err = begin(p, nodes->count);
     if (!err) {
         profiled with;
-        profiles_begin(&with, m->a, m->b, opt);
-        err = p->planner->prepare(p, m, nodes, &with.opt, d);
+        err = profiles_begin(&with, m->a, m->b, opt, d);
+        if (!err) err = p->planner->prepare(p, m, nodes, &with.opt, d);
         profiles_end(&with);
     }
     if (!err) err = set_up_ledger(p, nodes, opt, d);
@@ -359,10 +362,14 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, const sherd__matrices 
     return SHERD_OK;
 }
 
-int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
-                         sherd_diag *d)
+int sherd__prepared_next(sherd__prepared *p, const sherd__matrices *m,
+                         const sherd_product_options *opt, sherd_diag *d)
 {
-    return p->planner->next(p, a, c, ldc, bits, d);
+    profiled with;
+    int err = profiles_begin(&with, m->a, (sherd_view){ .data = NULL }, opt, d);
+    if (!err) err = p->planner->next(p, m, &with.opt, d);
+    profiles_end(&with);
+    return err;
 }
 
 int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
@@ -432,8 +439,8 @@ static int check_range(sherd_view a, sherd_view b, const sherd_product_options *
     const sherd__planner *planner = sherd__scheme_find(opt->scheme)->planner;
     profiled with;
     if (!planner->range) return SHERD_OK;
-    profiles_begin(&with, a, b, opt);
-    int err = planner->range(a, b, &with.opt, d);
+    int err = profiles_begin(&with, a, b, opt, d);
+    if (!err) err = planner->range(a, b, &with.opt, d);
     profiles_end(&with);
     return err;
 }

@@ -105,10 +105,10 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, const sherd__matrices 
                          sherd_diag *d) SHERD_MUST;
 /** Returns the least number of domains that the scheme needs for opt->colluding and opt->spare. */
 uint64_t sherd__prepare_least(const sherd_product_options *opt);
-/** Sets the next A (at most as many rows as prepared for) and the destination of its product.
- *  Requires SHERD_KEEPS_RIGHT. */
-int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
-                         sherd_diag *d) SHERD_MUST;
+/** Sets the next A, m->a (at most as many rows as prepared for), and the destination of its product.
+ *  Of *opt, bits and hooks are read. Requires SHERD_KEEPS_RIGHT. */
+int sherd__prepared_next(sherd__prepared *p, const sherd__matrices *m,
+                         const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 /**
  * Prepares an A that is kept at the nodes for right operands that follow. With how->windows, the
  * nodes use windows of the rows of A. sherd__prepared_right must be called before each run. The

@@ -229,22 +229,23 @@ static int partition_prepare(sherd__prepared *p, const sherd__matrices *m,
     return SHERD_OK;
 }
 
-static int partition_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
-                          sherd_diag *d)
+static int partition_next(sherd__prepared *p, const sherd__matrices *m,
+                          const sherd_product_options *opt, sherd_diag *d)
 {
-    sherd__scan scan;
+    const sherd_view a = m->a;
+    const sherd__scan *scan = sherd__profile_scan(opt->profile_a);
     sherd__fixed fixed = p->fixed_a;
-    sherd__view_scan(a, &scan);
     if (p->exact) {
-        int err = sherd__fixed_of_scan(a, &scan, bits, "A", &fixed, d);
-        if (!err) err = sherd__fixed_hold(&fixed, a, bits, "A", d); /* B was kept for these bits */
+        int err = sherd__profile_fixed(opt->profile_a, opt->bits, "A", &fixed, d);
+        /* B was kept for these bits. */
+        if (!err) err = sherd__fixed_hold(&fixed, a, opt->bits, "A", d);
         if (err) return err;
         p->fixed_a = fixed;
     }
-    bool finite = p->exact || (p->b_finite && scan.nonfinite == 0);
+    bool finite = p->exact || (p->b_finite && scan->nonfinite == 0);
     p->encoding_in.value_bytes = wire_size(a, p->exact, &fixed);
-    choose_encoding(p, a, scan.nonzeros);
-    return sherd__partition_next(&p->hiding, a, c, ldc, finite, &fixed);
+    choose_encoding(p, a, scan->nonzeros);
+    return sherd__partition_next(&p->hiding, a, m->out, m->ld, finite, &fixed);
 }
 
 static void partition_report(const sherd__prepared *p, sherd_report *r)

@@ -60,22 +60,30 @@ int sherd__profile_check(const sherd_profile *p, sherd_view v, const char *name,
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static void scan(sherd_profile *p)
+static int scan(sherd_profile *p, const sherd_hooks *hooks)
 {
     sherd_view v = p->view;
     bool repeats = v.row_stride == 0 && v.col_stride == 0 && v.rows > 0 && v.cols > 0;
     uint64_t times = repeats ? (uint64_t)v.rows * v.cols : 1;
-    sherd__view_scan(repeats ? sherd_view_c(v.data, v.dtype, 1, 1) : v, &p->scan);
+    int err = sherd__view_scan_asking(repeats ? sherd_view_c(v.data, v.dtype, 1, 1) : v, &p->scan,
+                                      hooks);
     p->scan.nonzeros *= times;
     p->scan.nonfinite *= times;
-    p->scanned = true;
+    p->scanned = !err;
+    return err;
+}
+
+int sherd__profile_examine(sherd_profile *p, const sherd_hooks *hooks, sherd_diag *d)
+{
+    pthread_mutex_lock(&p->values);
+    int err = p->scanned ? SHERD_OK : scan(p, hooks);
+    pthread_mutex_unlock(&p->values);
+    return err ? sherd__fail(d, err, NULL, "interrupted") : SHERD_OK;
 }
 
 const sherd__scan *sherd__profile_scan(sherd_profile *p)
 {
-    pthread_mutex_lock(&p->values);
-    if (!p->scanned) scan(p);
-    pthread_mutex_unlock(&p->values);
+    (void)!sherd__profile_examine(p, NULL, NULL);
     return &p->scan;
 }
 

@@ -12,7 +12,8 @@
  *  operand or the option and says what to do. */
 typedef struct sherd__planner {
     /** Checks the operands' values before there are nodes: whether fixed point holds them, and
-     *  primes their sums. opt has profiles of both. NULL: no check. */
+     *  primes their sums. opt has profiles of both, whose values have been examined. NULL: no
+     *  check. */
     int (*range)(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d);
     /** Returns the least number of domains of nodes for opt->colluding and opt->spare. NULL: 1. */
     uint64_t (*least)(const sherd_product_options *opt);
@@ -24,9 +25,9 @@ typedef struct sherd__planner {
      */
     int (*prepare)(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
                    const sherd_product_options *opt, sherd_diag *d);
-    /** SHERD_KEEPS_RIGHT: sets the next A for the same B, and the destination of the product.
-     *  SHERD_ESHAPE. */
-    int (*next)(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
+    /** SHERD_KEEPS_RIGHT: sets the next A for the same B, and the destination of the product. opt
+     *  has a profile of A. SHERD_ESHAPE. */
+    int (*next)(sherd__prepared *p, const sherd__matrices *m, const sherd_product_options *opt,
                 sherd_diag *d);
     /** SHERD_KEEPS_LEFT: `keep` plans and opens an A that is kept; `right` sets the next B for
      *  `rows` of it. */

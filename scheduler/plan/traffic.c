@@ -7,6 +7,7 @@
 #include "scheduler/plan/forecast.h"
 
 #include "core/alloc.h"
+#include "core/hooks.h"
 #include "matrix/residue.h"
 #include "sherd/mat.h"
 #include "wire/size.h"
@@ -19,6 +20,7 @@
 typedef struct count {
     sherd__traffic *t;
     const sherd__prepared *p;
+    const sherd_hooks *hooks;
     sherd__scheme_shape shape;
     uint32_t attempt, passing; /* last numbers used */
     uint64_t *weight;          /* by slot: bytes of its bodies */
@@ -165,6 +167,7 @@ static int count_slot(count *c, uint32_t tile, uint32_t slot, bool alike)
     for (uint32_t panel = 0; panel < c->shape.panels; panel++) {
         sherd__cell cell = { slot, tile, panel };
         bool known = alike && panel > 0 && panel + 1 < c->shape.panels;
+        if (!known && sherd__hooks_interrupted(c->hooks)) return SHERD_EINTERRUPTED;
         int err = known ? SHERD_OK : h->ops->sizes(h->ctx, cell, &s);
         if (err) return err;
         count_cell(c, cell, &s);
@@ -182,9 +185,10 @@ static void find_busiest(count *c)
     c->t->busiest = all ? (double)most / (double)all : 1;
 }
 
-int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool alike)
+int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool alike,
+                         const sherd_hooks *hooks)
 {
-    count c = { .t = out, .p = p };
+    count c = { .t = out, .p = p, .hooks = hooks };
     int err = SHERD_OK;
     *out = (sherd__traffic){ .residues = true };
     if (!p->hiding.ops->sizes) return SHERD_EUNSUPPORTED;

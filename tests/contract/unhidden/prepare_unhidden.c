@@ -81,19 +81,15 @@ static int unhidden_prepare(sherd__prepared *p, const sherd__matrices *m, const 
     return err;
 }
 
-static int unhidden_next_a(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
-                           sherd_diag *d)
+static int unhidden_next_a(sherd__prepared *p, const sherd__matrices *m,
+                           const sherd_product_options *opt, sherd_diag *d)
 {
-    sherd_product_options opt = { .exact = p->exact, .bits = bits };
     sherd__fixed fixed = { 0 };
-    sherd_profile profile;
-    sherd__profile_init(&profile, a);
-    int err = choose(&fixed, &profile, &opt, "A", d);
-    sherd__profile_fini(&profile);
-    if (!err && p->exact) err = check_sums(a.cols, &fixed, &p->fixed_b, d);
+    int err = choose(&fixed, opt->profile_a, opt, "A", d);
+    if (!err && p->exact) err = check_sums(m->a.cols, &fixed, &p->fixed_b, d);
     if (err) return err;
     p->fixed_a = fixed;
-    err = unhidden_next(&p->hiding, a, c, ldc);
+    err = unhidden_next(&p->hiding, m->a, m->out, m->ld);
     if (!err) count_planned(p);
     return err;
 }

@@ -361,6 +361,11 @@ static void stored_row_permutations_are_used_if_rows_are_shuffled(void **state)
     }
 }
 
+static int next(sherd__prepared *p, sherd_view v, const sherd_product_options *o, sherd_diag *d)
+{
+    return sherd__prepared_next(p, &(sherd__matrices){ .a = v, .out = c_data, .ld = 10 }, o, d);
+}
+
 static void the_next_operand_must_fit_the_plan(void **state)
 {
     (void)state;
@@ -376,25 +381,19 @@ static void the_next_operand_must_fit_the_plan(void **state)
                      SHERD_OK);
     assert_true(p.shape_only);
     for (size_t n = 0; n <= 30; n += 6)
-        assert_int_equal(sherd__prepared_next(&p, sherd_view_sub(a, 0, n, 0, 20), c_data, 10,
-                                              o.bits, NULL),
+        assert_int_equal(next(&p, sherd_view_sub(a, 0, n, 0, 20), &o, NULL),
                          SHERD_OK);
-    assert_int_equal(sherd__prepared_next(&p, sherd_view_c(a_data, SHERD_F64, 31, 19), c_data, 10,
-                                          o.bits, NULL),
+    assert_int_equal(next(&p, sherd_view_c(a_data, SHERD_F64, 31, 19), &o, NULL),
                      SHERD_ESHAPE);
-    assert_int_equal(sherd__prepared_next(&p, sherd_view_c(large, SHERD_I32, 1, 20), c_data, 10,
-                                          o.bits, NULL),
+    assert_int_equal(next(&p, sherd_view_c(large, SHERD_I32, 1, 20), &o, NULL),
                      SHERD_ERANGE);
-    assert_int_equal(sherd__prepared_next(&p, sherd_view_c(small, SHERD_I64, 1, 20), c_data, 10,
-                                          o.bits, NULL),
+    assert_int_equal(next(&p, sherd_view_c(small, SHERD_I64, 1, 20), &o, NULL),
                      SHERD_OK);
-    assert_int_equal(sherd__prepared_next(&p, sherd_view_c(narrow, SHERD_I32, 1, 20), c_data, 10,
-                                          o.bits, NULL),
+    assert_int_equal(next(&p, sherd_view_c(narrow, SHERD_I32, 1, 20), &o, NULL),
                      SHERD_OK);
     narrow[7] = -65536;
     sherd_diag d = { 0 };
-    assert_int_equal(sherd__prepared_next(&p, sherd_view_c(narrow, SHERD_I32, 1, 20), c_data, 10,
-                                          o.bits, &d),
+    assert_int_equal(next(&p, sherd_view_c(narrow, SHERD_I32, 1, 20), &o, &d),
                      SHERD_ERANGE);
     assert_non_null(strstr(d.message, "A: row 0, column 7: -65536 is beyond 65535"));
     sherd__prepared_fini(&p);

@@ -45,7 +45,7 @@ static sherd__traffic count(sherd_product_options *o, uint64_t memory)
                                                  sherd_view_c(b_data, SHERD_F64, K, M), c_data, M },
                                              &nodes, o, NULL),
                      SHERD_OK);
-    assert_int_equal(sherd__traffic_count(&t, &p, false), SHERD_OK);
+    assert_int_equal(sherd__traffic_count(&t, &p, false, &(sherd_hooks){ .ctx = NULL }), SHERD_OK);
     tiles = (double)((M + p.plan.tile_cols - 1) / p.plan.tile_cols);
     primes = p.primes_len;
     sherd__prepared_fini(&p);
