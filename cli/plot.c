@@ -1,8 +1,9 @@
 /*
  * The data are written to one file in gnuplot's blocks (two empty lines between them), the script
- * to another. gnuplot draws to a new file in the same folder, which then replaces the old plot.
- * gnuplot runs as a child process with a deadline and without the user's start-up file; it gets
- * only those file names.
+ * to another. Both have no name while gnuplot runs, and get one only if it fails. gnuplot draws to
+ * memory, and the picture then replaces the old plot. gnuplot runs as a child process with a
+ * deadline and without the user's start-up file. It inherits the three descriptors and no name, so
+ * nobody else who can write to the folder can exchange what it reads or redirect what it writes.
  */
 #include "cli/plot.h"
 
@@ -15,6 +16,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,8 +28,14 @@
 #define GNUPLOT_SECONDS 60.0
 
 typedef struct names {
-    char data[PATH_MAX], script[PATH_MAX], part[PATH_MAX];
+    char data[PATH_MAX], script[PATH_MAX];
 } names;
+
+/* What gnuplot works on. */
+typedef struct work {
+    sherd__file *data, *script;
+    int picture; /* descriptor of a file in memory; -1: none */
+} work;
 
 static const char *kind_of(const char *path)
 {
@@ -36,21 +44,32 @@ static const char *kind_of(const char *path)
     return dot && strcmp(dot, ".png") == 0 ? "pngcairo" : NULL;
 }
 
-/* The unfinished plot keeps the extension, so that its file type is recognised. */
 static int make_names(names *n, const char *path, sherd_diag *d)
 {
-    const char *dot = strrchr(path, '.');
     int a = snprintf(n->data, sizeof n->data, "%s.dat", path);
     int b = snprintf(n->script, sizeof n->script, "%s.gnuplot", path);
-    int c = snprintf(n->part, sizeof n->part, "%s.part%s", path, dot ? dot : "");
-    if (a > 0 && b > 0 && c > 0 && (size_t)b < sizeof n->script && (size_t)c < sizeof n->part)
-        return SHERD_OK;
+    if (a > 0 && b > 0 && (size_t)b < sizeof n->script) return SHERD_OK;
     return sherd__fail(d, SHERD_EINVAL, NULL, "%s: the name is too long", sherd__path_tail(path));
+}
+
+static void end_work(const work *w)
+{
+    sherd__file_abort(w->data);
+    sherd__file_abort(w->script);
+    if (w->picture >= 0) close(w->picture);
+}
+
+static int begin_work(work *w, const names *n, sherd_diag *d)
+{
+    *w = (work){ .picture = -1 };
+    int err = sherd__file_begin(&w->data, n->data, SHERD__FILE_DERIVED, d);
+    return err ? err : sherd__file_begin(&w->script, n->script, SHERD__FILE_DERIVED, d);
 }
 
 int sherd__plot_check(const char *path, sherd_diag *d)
 {
     names n;
+    work w = { .picture = -1 };
     sherd__file *f = NULL;
     if (!kind_of(path))
         return sherd__fail(d, SHERD_EINVAL, "use the extension .svg or .png",
@@ -60,12 +79,14 @@ int sherd__plot_check(const char *path, sherd_diag *d)
     int err = make_names(&n, path, d);
     if (!err) err = sherd__file_begin(&f, path, SHERD__FILE_PUBLIC, d);
     sherd__file_abort(f);
+    if (!err) err = begin_work(&w, &n, d);
+    end_work(&w);
     return err;
 }
 
 /* ---- data and script ------------------------------------------------------------------------- */
 
-/* A text file being written; keeps the first error. */
+/* A text file being written, borrowed; keeps the first error. */
 typedef struct text {
     sherd__file *file;
     int err;
@@ -84,23 +105,9 @@ __attribute__((format(printf, 2, 3))) static void say(text *t, const char *fmt, 
     else t->err = sherd__file_write(t->file, line, (size_t)n, t->d);
 }
 
-static void begin(text *t, const char *path, sherd_diag *d)
+static int write_data(const sherd__plot *p, sherd__file *file, sherd_diag *d)
 {
-    *t = (text){ .d = d };
-    t->err = sherd__file_begin(&t->file, path, SHERD__FILE_PUBLIC, d);
-}
-
-static int end(text *t)
-{
-    if (!t->err) return sherd__file_commit(t->file, t->d);
-    sherd__file_abort(t->file);
-    return t->err;
-}
-
-static int write_data(const sherd__plot *p, const char *path, sherd_diag *d)
-{
-    text t;
-    begin(&t, path, d);
+    text t = { .file = file, .d = d };
     say(&t, "# epoch, loss, loss of validation, accuracy, accuracy of validation\n");
     for (size_t i = 0; i < p->epochs_len && !t.err; i++) {
         const sherd__plot_epoch *e = &p->epochs[i];
@@ -117,7 +124,7 @@ static int write_data(const sherd__plot *p, const char *path, sherd_diag *d)
         say(&t, "%.17g %.17g %u\n", p->low[0] + x * (p->high[0] - p->low[0]),
             p->low[1] + y * (p->high[1] - p->low[1]), p->regions[k]);
     }
-    return end(&t);
+    return t.err;
 }
 
 /* Quotes a string for the script: single quotes are doubled, which is gnuplot's only quoting.
@@ -188,15 +195,15 @@ static void plane(text *t, const sherd__plot *p)
         (p->high[1] - p->low[1]) / (double)p->side / 2, points);
 }
 
-static int write_script(const sherd__plot *p, const names *n, const char *path, sherd_diag *d)
+static int write_script(const sherd__plot *p, const char *path, const char *data, sherd__file *file,
+                        sherd_diag *d)
 {
     char q[2 * PATH_MAX];
-    text t;
+    text t = { .file = file, .d = d };
     bool flat = p->points && p->side > 0;
-    begin(&t, n->script, d);
     say(&t, "# gnuplot draws %s from this\n", sherd__path_tail(quoted(path, q)));
     say(&t, "if (!exists('picture')) picture = '%s'\n", quoted(path, q));
-    say(&t, "data = '%s'\n", quoted(n->data, q));
+    say(&t, "if (!exists('data')) data = '%s'\n", quoted(data, q));
     say(&t, "set terminal %s size %d,480 background rgb 'white'\nset output picture\n",
         kind_of(path), flat ? 1440 : 640);
     say(&t, "set datafile missing 'nan'\nset grid\nset title '%s' noenhanced\n",
@@ -206,7 +213,7 @@ static int write_script(const sherd__plot *p, const names *n, const char *path, 
     if (flat) plane(&t, p);
     if (flat) say(&t, "unset multiplot\n");
     say(&t, "unset output\n");
-    return end(&t);
+    return t.err;
 }
 
 /* ---- gnuplot --------------------------------------------------------------------------------- */
@@ -231,12 +238,14 @@ static int await(pid_t pid, int *status)
     }
 }
 
-/* Returns 0 if the plot is in n->part, else an error with the reason in *why. */
-static int run_gnuplot(const names *n, const char **why)
+/* Returns 0 if the plot is in w->picture, else an error with the reason in *why. */
+static int run_gnuplot(const work *w, const char **why)
 {
-    char set[2 * PATH_MAX + 16], q[2 * PATH_MAX];
-    snprintf(set, sizeof set, "picture = '%s'", quoted(n->part, q));
-    const char *argv[] = { "gnuplot", "-d", "-e", set, n->script, NULL };
+    const int given[] = { w->picture, sherd__file_fd(w->data), sherd__file_fd(w->script) };
+    char set[80], script[24];
+    snprintf(set, sizeof set, "picture = '/dev/fd/%d'; data = '/dev/fd/%d'", given[0], given[1]);
+    snprintf(script, sizeof script, "/dev/fd/%d", given[2]);
+    const char *argv[] = { "gnuplot", "-d", "-e", set, script, NULL };
     posix_spawn_file_actions_t actions;
     pid_t pid;
     int status = 0;
@@ -244,6 +253,8 @@ static int run_gnuplot(const names *n, const char **why)
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) /* to itself: it is inherited */
+        posix_spawn_file_actions_adddup2(&actions, given[i], given[i]);
     int e = posix_spawnp(&pid, "gnuplot", &actions, NULL, (char *const *)(uintptr_t)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     *why = "gnuplot is not installed";
@@ -256,12 +267,14 @@ static int run_gnuplot(const names *n, const char **why)
     return err;
 }
 
-/* Renames the plot to its final name, complete and synced, as for all output files. */
-static int name_picture(const names *n, const char *path, sherd_diag *d)
+/* Writes the picture under its final name, complete and synced, as for all output files. */
+static int name_picture(int picture, const char *path, sherd_diag *d)
 {
+    char from[24];
     sherd__map m = { 0 };
     sherd__file *f = NULL;
-    int err = sherd__map_open(&m, n->part, 0, d);
+    snprintf(from, sizeof from, "/dev/fd/%d", picture);
+    int err = sherd__map_open(&m, from, 0, d);
     if (!err) err = sherd__file_begin(&f, path, SHERD__FILE_PUBLIC, d);
     if (!err) err = sherd__file_write(f, m.bytes, m.len, d);
     if (!err) err = sherd__file_commit(f, d);
@@ -270,27 +283,48 @@ static int name_picture(const names *n, const char *path, sherd_diag *d)
     return err;
 }
 
+/* Publishes data and script for a later gnuplot. Ends both in any case. */
+static int keep(work *w, sherd_diag *d)
+{
+    int err = sherd__file_commit(w->data, d);
+    w->data = NULL;
+    if (err) return err;
+    err = sherd__file_commit(w->script, d);
+    w->script = NULL;
+    return err;
+}
+
+/* Draws, or keeps data and script with the reason in *d. */
+static int draw(work *w, const names *n, const char *path, bool *drawn, sherd_diag *d)
+{
+    const char *why = NULL;
+    w->picture = memfd_create("plot", MFD_CLOEXEC);
+    if (w->picture < 0)
+        return sherd__fail_file(SHERD_EIO, NULL, path, "make a file in memory", errno, d);
+    int err = run_gnuplot(w, &why);
+    if (!err) err = name_picture(w->picture, path, d);
+    else if (err != SHERD_EINTERRUPTED) {
+        int kept = keep(w, d);
+        if (kept) return kept;
+        sherd__fail(d, err, "install gnuplot, and run it with that file",
+                    "%s: %s: data and script are kept as %s", sherd__path_tail(path), why,
+                    sherd__path_tail(n->script));
+        return SHERD_OK;
+    }
+    *drawn = err == 0;
+    return err;
+}
+
 int sherd__plot_draw(const sherd__plot *p, const char *path, bool *drawn, sherd_diag *d)
 {
     names n;
-    const char *why = NULL;
+    work w = { .picture = -1 };
     *drawn = false;
     int err = make_names(&n, path, d);
-    if (!err) err = write_data(p, n.data, d);
-    if (!err) err = write_script(p, &n, path, d);
-    if (err) return err;
-    err = run_gnuplot(&n, &why);
-    if (!err) err = name_picture(&n, path, d);
-    else if (err != SHERD_EINTERRUPTED) {
-        (void)unlink(n.part);
-        sherd__fail(d, err, "install gnuplot, and run it with that file",
-                    "%s: %s: data and script are kept as %s", sherd__path_tail(path), why,
-                    sherd__path_tail(n.script));
-        return SHERD_OK;
-    }
-    (void)unlink(n.part);
-    (void)unlink(n.data);
-    (void)unlink(n.script);
-    *drawn = err == 0;
+    if (!err) err = begin_work(&w, &n, d);
+    if (!err) err = write_data(p, w.data, d);
+    if (!err) err = write_script(p, path, n.data, w.script, d);
+    if (!err) err = draw(&w, &n, path, drawn, d);
+    end_work(&w);
     return err;
 }

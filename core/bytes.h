@@ -1,4 +1,4 @@
-/* Little-endian loads and stores, and size arithmetic that cannot wrap. */
+/* Little-endian loads and stores, size arithmetic that cannot wrap, and limits of shapes. */
 #ifndef CORE_BYTES_H
 #define CORE_BYTES_H
 
@@ -56,6 +56,20 @@ static inline bool sherd__add(size_t a, size_t b, size_t *out)
     if (__builtin_add_overflow(a, b, &r)) return false;
     *out = r;
     return true;
+}
+
+/** Limits of a matrix. A matrix without values has a lower limit, because its work grows with its
+ *  dimensions although there are no data that pay for it: a header of 128 bytes could take
+ *  gigabytes of permutations and hours. */
+#define SHERD__DIMENSION_MAX UINT32_MAX
+#define SHERD__DIMENSION_MAX_EMPTY ((uint32_t)1 << 24)
+#define SHERD__DIMENSION_LIMITS "at most 2^32 - 1, and at most 2^24 in a matrix without values"
+
+/** Returns whether a matrix may have this shape. */
+static inline bool sherd__shape_ok(uint64_t rows, uint64_t cols)
+{
+    uint64_t most = rows == 0 || cols == 0 ? SHERD__DIMENSION_MAX_EMPTY : SHERD__DIMENSION_MAX;
+    return rows <= most && cols <= most;
 }
 
 #endif

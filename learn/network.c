@@ -187,13 +187,13 @@ int sherd__network_weigh(const sherd__network_spec *spec, sherd__network_weight 
     return err == SHERD_ENOMEM ? sherd__fail(d, err, NULL, "no memory for a network") : err;
 }
 
-int sherd__network_new(const sherd__network_spec *spec, sherd__network **out, sherd_diag *d)
+static int make(const sherd__network_spec *spec, bool memory, sherd__network **out, sherd_diag *d)
 {
     *out = NULL;
     sherd__network *n = sherd__calloc(1, sizeof *n);
     if (!n) return sherd__fail_memory(d, "a network");
     int err = begin(n, spec, d);
-    if (err == 0 && !allocate(n)) err = SHERD_ENOMEM;
+    if (err == 0 && memory && !allocate(n)) err = SHERD_ENOMEM;
     if (err != 0) {
         sherd__network_free(n);
         return err != SHERD_ENOMEM ? err
@@ -202,12 +202,25 @@ int sherd__network_new(const sherd__network_spec *spec, sherd__network **out, sh
                                                  "batches of %zu",
                                                  spec->len, spec->batch);
     }
+    *out = n;
+    return SHERD_OK;
+}
+
+int sherd__network_new(const sherd__network_spec *spec, sherd__network **out, sherd_diag *d)
+{
+    int err = make(spec, true, out, d);
+    if (err) return err;
+    sherd__network *n = *out;
     cut_vectors(n);
     size_t bytes = spec->unset ? 0 : n->count * sherd_dtype_size(n->dtype);
     memset(n->params, 0, bytes);
     memset(n->gradient, 0, bytes);
-    *out = n;
     return SHERD_OK;
+}
+
+int sherd__network_shapes(const sherd__network_spec *spec, sherd__network **out, sherd_diag *d)
+{
+    return make(spec, false, out, d);
 }
 
 void sherd__network_free(sherd__network *n)

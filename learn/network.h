@@ -78,6 +78,10 @@ int sherd__network_weigh(const sherd__network_spec *spec, sherd__network_weight 
  */
 int sherd__network_new(const sherd__network_spec *spec, sherd__network **out,
                        sherd_diag *d) SHERD_MUST;
+/** As sherd__network_new, without memory for parameters and passes: only the functions that read
+ *  shapes (len, layer, width, count, dtype) may be called. */
+int sherd__network_shapes(const sherd__network_spec *spec, sherd__network **out,
+                          sherd_diag *d) SHERD_MUST;
 /** NULL is allowed. */
 void sherd__network_free(sherd__network *n);
 

@@ -272,6 +272,12 @@ int sherd__recipe_network_unset(const sherd__recipe *r, size_t batch, sherd__net
     return sherd__network_new(&spec, out, d);
 }
 
+int sherd__recipe_shapes(const sherd__recipe *r, sherd__network **out, sherd_diag *d)
+{
+    sherd__network_spec spec = spec_of(r, 1);
+    return sherd__network_shapes(&spec, out, d);
+}
+
 int sherd__recipe_weigh(const sherd__recipe *r, size_t batch, sherd__network_weight *out,
                         sherd_diag *d)
 {

@@ -107,6 +107,8 @@ int sherd__recipe_network(const sherd__recipe *r, size_t batch, sherd__network *
  *  network. */
 int sherd__recipe_network_unset(const sherd__recipe *r, size_t batch, sherd__network **out,
                                 sherd_diag *d) SHERD_MUST;
+/** Calls sherd__network_shapes for that network. */
+int sherd__recipe_shapes(const sherd__recipe *r, sherd__network **out, sherd_diag *d) SHERD_MUST;
 /** Calls sherd__network_weigh for that network. */
 int sherd__recipe_weigh(const sherd__recipe *r, size_t batch, sherd__network_weight *out,
                         sherd_diag *d) SHERD_MUST;

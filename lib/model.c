@@ -104,10 +104,13 @@ int sherd__model_recipe(sherd__recipe *out, const char *path, sherd_diag *d)
     return err;
 }
 
-static int check_member(const sherd__npz *z, const sherd__npz_member *m, const char *name,
-                        size_t rows, size_t cols, sherd_diag *d)
+/* Finds member `name`, which must have this shape. */
+static int find_member(const sherd__npz *z, const char *name, size_t rows, size_t cols, size_t *at,
+                       sherd_diag *d)
 {
     const char *where = sherd__npz_where(z);
+    int64_t i = sherd__npz_find(z, name);
+    const sherd__npz_member *m = i < 0 ? NULL : sherd__npz_member_at(z, (size_t)i);
     if (!m)
         return sherd__fail(d, SHERD_EFORMAT,
                            "layers with parameters are counted from 1: w1, b1, w2, b2, ...",
@@ -118,6 +121,7 @@ static int check_member(const sherd__npz *z, const sherd__npz_member *m, const c
         return sherd__fail(d, SHERD_ESHAPE, NULL,
                            "%s: %s is %zu x %zu: the network takes %zu x %zu", where, name,
                            m->head.rows, m->head.cols, rows, cols);
+    *at = (size_t)i;
     return 0;
 }
 
@@ -125,13 +129,13 @@ static int check_member(const sherd__npz *z, const sherd__npz_member *m, const c
 static int read_member(sherd__npz *z, const char *name, size_t rows, size_t cols, double *out,
                        sherd_diag *d)
 {
-    int64_t i = sherd__npz_find(z, name);
-    const sherd__npz_member *m = i < 0 ? NULL : sherd__npz_member_at(z, (size_t)i);
-    int err = check_member(z, m, name, rows, cols, d);
+    size_t i;
+    int err = find_member(z, name, rows, cols, &i, d);
     if (err) return err;
+    const sherd__npz_member *m = sherd__npz_member_at(z, i);
     void *bytes = sherd__alloc(m->head.data_len);
     if (!bytes) return sherd__fail_memory(d, "%s of %s", name, sherd__npz_where(z));
-    err = sherd__npz_read(z, (size_t)i, bytes, m->head.data_len, d);
+    err = sherd__npz_read(z, i, bytes, m->head.data_len, d);
     if (!err) {
         sherd_view v = m->head.fortran
                            ? sherd_view_t(sherd_view_c(bytes, m->head.dtype, cols, rows))
@@ -146,14 +150,30 @@ static int read_member(sherd__npz *z, const char *name, size_t rows, size_t cols
     return err;
 }
 
-int sherd__model_params(sherd__network *n, const char *path, sherd_diag *d)
+/* Compares the shapes of all parameters with the archive. A recipe of some bytes can describe a
+ * network of any size, so this precedes every allocation that its shapes determine. */
+static int check_shapes(const sherd__npz *z, const sherd__network *n, sherd_diag *d)
 {
-    sherd__npz *z = NULL;
     char name[16];
-    size_t count = sherd__network_count(n), at = 0;
-    double *all = sherd__calloc(count, sizeof *all);
-    if (!all) return sherd__fail_memory(d, "reading %s", path);
-    int err = sherd__npz_open(&z, path, UNPACKED_BASE, UNPACKED_RATIO, d);
+    size_t at;
+    int err = SHERD_OK;
+    for (size_t i = 0; i < sherd__network_len(n) && !err; i++) {
+        const sherd__layer *l = sherd__network_layer(n, i);
+        if (!sherd__recipe_member(n, i, false, name)) continue;
+        err = find_member(z, name, l->rows, l->cols, &at, d);
+        sherd__recipe_member(n, i, true, name);
+        if (!err) err = find_member(z, name, 1, l->cols, &at, d);
+    }
+    return err;
+}
+
+static int read_parameters(sherd__npz *z, sherd__network *n, sherd_diag *d)
+{
+    char name[16];
+    size_t at = 0;
+    int err = SHERD_OK;
+    double *all = sherd__calloc(sherd__network_count(n), sizeof *all);
+    if (!all) return sherd__fail_memory(d, "reading %s", sherd__npz_where(z));
     for (size_t i = 0; i < sherd__network_len(n) && !err; i++) {
         const sherd__layer *l = sherd__network_layer(n, i);
         if (!sherd__recipe_member(n, i, false, name)) continue;
@@ -165,6 +185,15 @@ int sherd__model_params(sherd__network *n, const char *path, sherd_diag *d)
     }
     if (!err) sherd__network_set(n, all);
     sherd__free(all);
+    return err;
+}
+
+int sherd__model_params(sherd__network *n, const char *path, sherd_diag *d)
+{
+    sherd__npz *z = NULL;
+    int err = sherd__npz_open(&z, path, UNPACKED_BASE, UNPACKED_RATIO, d);
+    if (!err) err = check_shapes(z, n, d);
+    if (!err) err = read_parameters(z, n, d);
     sherd__npz_close(z);
     return err;
 }
@@ -188,9 +217,15 @@ int sherd__model_of(sherd_model **out, sherd_recipe *r, sherd__network *n, bool 
 /* Makes a model with parameters from a file; takes r, also on failure. */
 static int load(sherd_model **out, sherd_recipe *r, const char *path, sherd_diag *d)
 {
-    sherd__network *n = NULL;
-    int err = sherd__recipe_network(&r->recipe, 1, &n, d);
-    if (!err) err = sherd__model_params(n, path, d);
+    sherd__network *shapes = NULL, *n = NULL;
+    sherd__npz *z = NULL;
+    int err = sherd__recipe_shapes(&r->recipe, &shapes, d);
+    if (!err) err = sherd__npz_open(&z, path, UNPACKED_BASE, UNPACKED_RATIO, d);
+    if (!err) err = check_shapes(z, shapes, d);
+    if (!err) err = sherd__recipe_network_unset(&r->recipe, 1, &n, d);
+    if (!err) err = read_parameters(z, n, d);
+    sherd__network_free(shapes);
+    sherd__npz_close(z);
     if (!err) err = sherd__model_of(out, r, n, false, d);
     if (!err) return SHERD_OK;
     sherd__network_free(n);

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "core/diag.h"
 #include "matrix/view.h"
 
@@ -96,16 +97,20 @@ int sherd__view_check(sherd_view v, const char *name, sherd_diag *d)
     if (size == 0)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%s: %d is not an element type", name,
                            (int)v.dtype);
-    if (v.rows == 0 || v.cols == 0) return SHERD_OK;
-    if (!v.data)
+    bool empty = v.rows == 0 || v.cols == 0;
+    if (!empty && !v.data)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%s: %zu x %zu elements, but no data", name,
                            v.rows, v.cols);
-    if (add_extent(v.rows, v.row_stride, size, &span) ||
-        add_extent(v.cols, v.col_stride, size, &span))
+    if (!empty && (add_extent(v.rows, v.row_stride, size, &span) ||
+                   add_extent(v.cols, v.col_stride, size, &span)))
         return sherd__fail(d, SHERD_EINVAL, NULL,
                            "%s: %zu x %zu elements with strides %td and %td exceed the address "
                            "space",
                            name, v.rows, v.cols, v.row_stride, v.col_stride);
+    if (!sherd__shape_ok(v.rows, v.cols))
+        return sherd__fail(d, SHERD_ESHAPE, "cut the matrix",
+                           "%s is %zu x %zu: a dimension is " SHERD__DIMENSION_LIMITS, name, v.rows,
+                           v.cols);
     return SHERD_OK;
 }
 

@@ -14,8 +14,9 @@
 #include "sherd/hooks.h"
 #include "sherd/mat.h"
 
-/** Checks that the dtype is known, that there is data unless v is empty, and that offsets fit in
- *  ptrdiff_t; `name` is used in the message ("A"). Returns SHERD_EINVAL otherwise. */
+/** Checks that the dtype is known, that there is data unless v is empty, that offsets fit in
+ *  ptrdiff_t (SHERD_EINVAL otherwise), and that the shape is allowed (sherd__shape_ok; SHERD_ESHAPE
+ *  otherwise). `name` is used in the message ("A"). */
 int sherd__view_check(sherd_view v, const char *name, sherd_diag *d) SHERD_MUST;
 
 /** Returns element (r, c), which must be within v. */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/bytes.h"
 #include "core/diag.h"
 
 #define SCHEMA "sherd/certificate/1"
@@ -192,16 +193,17 @@ static bool known_check(const char *name)
     return false;
 }
 
+static bool writable(const sherd__certificate_matrix *m)
+{
+    return sherd_dtype_name(m->dtype) && sherd__shape_ok(m->rows, m->cols);
+}
+
 static const char *out_of_range(const sherd__certificate *c)
 {
     if (c->inputs_len < 1 || c->inputs_len > 2) return "inputs";
     for (uint32_t i = 0; i < c->inputs_len; i++)
-        if (!sherd_dtype_name(c->inputs[i].dtype) || c->inputs[i].rows > INT64_MAX ||
-            c->inputs[i].cols > INT64_MAX)
-            return "inputs";
-    if (!sherd_dtype_name(c->result.dtype) || c->result.rows > INT64_MAX ||
-        c->result.cols > INT64_MAX)
-        return "result";
+        if (!writable(&c->inputs[i])) return "inputs";
+    if (!writable(&c->result)) return "result";
     if (c->primes_len > COUNT(c->primes)) return "primes";
     if (!known_check(c->check)) return "verification.method";
     if (c->group > INT64_MAX) return "group";
@@ -344,6 +346,8 @@ static int read_matrix(sherd__certificate_matrix *m, bool *has_digest, const jso
         !read_u64(&m->rows, json_array_get(shape, 0), INT64_MAX) ||
         !read_u64(&m->cols, json_array_get(shape, 1), INT64_MAX))
         return wrong(r, name, "shape", "[rows, columns]");
+    if (!sherd__shape_ok(m->rows, m->cols))
+        return wrong(r, name, "shape", "dimensions of " SHERD__DIMENSION_LIMITS);
     *has_digest = !json_is_null(sum);
     if (!json_is_null(sum) && !read_digest(&m->digest, sum))
         return wrong(r, name, "sha256", "64 hexadecimal digits");

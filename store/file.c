@@ -222,9 +222,23 @@ static int begin_new(sherd__file *f, const struct stat *old, sherd__file_kind ki
     return SHERD_OK;
 }
 
+/* The rename at the end replaces the name itself, also if it has become a link by then. */
+static int begin_derived(sherd__file *f, sherd_diag *d)
+{
+    struct stat st;
+    bool old = lstat(f->path, &st) == 0;
+    if (!old && errno != ENOENT) return fail_open(f->path, errno, d);
+    if (old && !S_ISREG(st.st_mode))
+        return sherd__fail(d, SHERD_EOPEN, "remove it, or write to another folder",
+                           "%s: is not a regular file", sherd__path_tail(f->path));
+    int err = open_folder(f, f->path, d);
+    return err ? err : begin_new(f, old ? &st : NULL, SHERD__FILE_DERIVED, d);
+}
+
 static int begin(sherd__file *f, sherd__file_kind kind, sherd_diag *d)
 {
     struct stat st;
+    if (kind == SHERD__FILE_DERIVED) return begin_derived(f, d);
     if (stat(f->path, &st) != 0) {
         if (errno != ENOENT) return fail_open(f->path, errno, d);
         if (lstat(f->path, &st) != 0) {

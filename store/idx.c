@@ -66,6 +66,10 @@ static int parse_head(sherd__idx *x, const uint8_t *head, size_t have, const cha
                            "%s: claims %u x %u x %u values, more than the %zu that are read", where,
                            x->shape[0], x->ndim > 1 ? x->shape[1] : 1u,
                            x->ndim > 2 ? x->shape[2] : 1u, SHERD__IDX_BYTES_MAX);
+    if (!sherd__shape_ok(x->rows, x->cols))
+        return sherd__fail(d, SHERD_EFORMAT, REMEDY,
+                           "%s: claims %zu x %zu values: a dimension is " SHERD__DIMENSION_LIMITS,
+                           where, x->rows, x->cols);
     return SHERD_OK;
 }
 

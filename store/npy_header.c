@@ -300,6 +300,11 @@ int sherd__npy_header_parse(sherd__npy_header *out, const uint8_t *bytes, size_t
         return sherd__fail(d, SHERD_ESHAPE, "copy the file again, or re-save it",
                            "%s: claims %" PRIu64 " x %" PRIu64 " values, too many for any file",
                            where, rows, cols);
+    if (!sherd__shape_ok(rows, cols))
+        return sherd__fail(d, SHERD_ESHAPE, "cut the array",
+                           "%s: claims %" PRIu64 " x %" PRIu64
+                           " values: a dimension is " SHERD__DIMENSION_LIMITS,
+                           where, rows, cols);
     *out = (sherd__npy_header){ .dtype = o.dtype,
                                 .fortran = o.fortran,
                                 .ndim = o.ndim,

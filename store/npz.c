@@ -1,8 +1,8 @@
 /*
  * Reads .npz with libzip over bytes that are mapped or in memory, so that files, pipes and fuzzers
  * use the same code path. Every number that an archive declares is checked. The .npy header gives
- * the length of a member, the zip directory must agree with it, and the sum must stay below the
- * caller's limit. A member is then read to exactly that length, where libzip compares the CRC. A
+ * the length of a member, the zip directory must agree with it, the packed bytes must be able to
+ * unpack to it, and the sum must stay below the caller's limit. A member is then read to exactly that length, where libzip compares the CRC. A
  * false directory can therefore use no more memory than the limit, and no more time than is needed
  * to inflate it.
  */
@@ -20,6 +20,7 @@
 #include "store/file.h"
 
 #define STREAM_MAX ((size_t)4 << 30) /* maximum bytes read from a pipe */
+#define DEFLATE_RATIO 1032u /* maximum expansion of a deflate stream (zlib's technical notes) */
 #define COPY_AGAIN "copy the file again, or write it again"
 #define RESAVE "re-save it with numpy.savez(path, name=array)"
 
@@ -103,6 +104,11 @@ static int check_stat(sherd__npz *z, size_t i, zip_stat_t *st, sherd_diag *d)
         return sherd__fail(d, SHERD_EFORMAT, RESAVE,
                            "%s: %s is packed by method %u, stored (0) and deflated (8) are read",
                            z->where, st->name, st->comp_method);
+    if (st->size / DEFLATE_RATIO > st->comp_size)
+        return sherd__fail(d, SHERD_EFORMAT, COPY_AGAIN,
+                           "%s: %s claims %llu bytes, more than its %llu can unpack to", z->where,
+                           st->name, (unsigned long long)st->size,
+                           (unsigned long long)st->comp_size);
     if (zip_name_locate(z->zip, st->name, 0) != (zip_int64_t)i)
         return sherd__fail(d, SHERD_EFORMAT, RESAVE, "%s: %s is there twice", z->where, st->name);
     return SHERD_OK;

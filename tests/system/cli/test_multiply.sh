@@ -154,6 +154,7 @@ for op in minus multiply; do
 done
 fails 2 'did you mean sigmoid' apply sigmiod A.npy -o C.npy -n 2; report $? "an unknown operation is reported with the nearest"
 fails 2 'minus takes two matrices' apply minus A.npy -o C.npy -n 2; report $? "a missing operand gives exit code 2"
+npy_of() { printf '\223NUMPY\001\000\164\000%-116s' "{'descr':'<f8','fortran_order':False,'shape':($1)}"; }
 fails 3 '37 x 29 and B.npy is 29 x 23' apply minus A.npy B.npy -o C.npy -n 2; report $? "operands of different shapes give exit code 3"
 
 fails 4 'gone.npy: cannot open' multiply gone.npy B.npy -o C.npy -n 2; report $? "a missing file gives exit code 4"
@@ -161,6 +162,12 @@ fails 3 'short.npy' multiply short.npy B.npy -o C.npy -n 2; report $? "a truncat
 fails 3 'text.npy' multiply text.npy B.npy -o C.npy -n 2; report $? "a file that is not a matrix gives exit code 3"
 fails 3 'object.npy' multiply object.npy B.npy -o C.npy -n 2; report $? "an array of objects gives exit code 3"
 fails 3 'cube.npy' multiply cube.npy B.npy -o C.npy -n 2; report $? "three dimensions give exit code 3"
+for shape in 0,2305843009213693952 0,2147483648 2147483648,0; do
+    npy_of $shape >empty.npy
+    fails 3 "empty.npy: claims .*at most 2^24 in a matrix without values" multiply empty.npy empty.npy -o C.npy -n 2 &&
+        fails 3 "empty.npy: claims" apply relu empty.npy -o C.npy -n 2 || break
+done
+report $? "large dimensions without values are refused before any work"
 fails 3 'A.npy is 37 x 29 and B5.npy is 5 x 23' multiply A.npy B5.npy -o C.npy -n 2; report $? "shapes that do not agree give exit code 3"
 fails 11 'row 7' multiply nan.npy B.npy -o C.npy -n 2 --mode exact; report $? "NaN in exact mode gives exit code 11 with its place"
 run multiply i4w.npy i4b.npy -o C.npy --mode exact --check --json

@@ -263,6 +263,55 @@ static void if_gnuplot_fails_the_earlier_plot_is_kept(void **state)
     assert_true(exists("old.png.dat"));
 }
 
+/* Others who can write to the folder must not choose what gnuplot reads, or where it writes. */
+static void no_name_in_the_folder_is_used_before_the_plot_is_whole(void **state)
+{
+    sherd__plot p = plot();
+    sherd_diag d = { 0 };
+    bool drawn = true;
+    char path[64];
+    (void)state;
+    put("precious", "precious", 0644);
+    assert_int_equal(symlink("precious", "safe.svg.part.svg"), 0);
+    assert_int_equal(mkdir("look", 0755), 0);
+    put("look/gnuplot", "#!/bin/sh\necho safe.svg* >seen\nexit 3\n", 0755);
+    snprintf(path, sizeof path, "%s/look", folder);
+    setenv("PATH", path, 1);
+    assert_int_equal(sherd__plot_draw(&p, "safe.svg", &drawn, NULL), 0);
+    char *text = read_all("seen");
+    assert_string_equal(text, "safe.svg.part.svg\n");
+    free(text);
+    setenv("PATH", path_before, 1);
+    if (have_gnuplot()) {
+        assert_int_equal(sherd__plot_draw(&p, "safe.svg", &drawn, NULL), 0);
+        assert_true(drawn);
+    }
+    text = read_all("precious");
+    assert_string_equal(text, "precious");
+    free(text);
+    assert_int_equal(symlink("precious", "other.svg.dat"), 0);
+    assert_int_equal(sherd__plot_check("other.svg", &d), SHERD_EOPEN);
+    assert_non_null(strstr(d.message, "other.svg.dat: is not a regular file"));
+    assert_int_equal(sherd__plot_draw(&p, "other.svg", &drawn, NULL), SHERD_EOPEN);
+    assert_false(exists("other.svg") || exists("other.svg.gnuplot"));
+}
+
+/* The kept script draws from the kept data. */
+static void a_kept_script_draws_the_plot_later(void **state)
+{
+    sherd__plot p = plot();
+    bool drawn;
+    (void)state;
+    if (!have_gnuplot()) skip();
+    setenv("PATH", "/nowhere", 1);
+    assert_int_equal(sherd__plot_draw(&p, "later.svg", &drawn, NULL), 0);
+    setenv("PATH", path_before, 1);
+    assert_int_equal(system("gnuplot -d later.svg.gnuplot"), 0);
+    char *text = read_all("later.svg");
+    assert_non_null(strstr(text, "it's a_test"));
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +322,8 @@ int main(void)
         cmocka_unit_test_setup(each_point_is_drawn_at_its_place, fresh),
         cmocka_unit_test_setup(curves_without_figures_are_left_out, fresh),
         cmocka_unit_test_setup(if_gnuplot_fails_the_earlier_plot_is_kept, fresh),
+        cmocka_unit_test_setup(no_name_in_the_folder_is_used_before_the_plot_is_whole, fresh),
+        cmocka_unit_test_setup(a_kept_script_draws_the_plot_later, fresh),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

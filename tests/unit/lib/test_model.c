@@ -14,6 +14,7 @@
 
 #include "core/alloc.h"
 #include "sherd/train.h"
+#include "store/npz.h"
 
 enum { ROWS = 2300, INPUTS = 3, HIDDEN = 5, OUTPUTS = 4 };
 
@@ -114,6 +115,34 @@ static void parameters_are_loaded_for_another_recipe_of_the_same_shapes(void **s
     assert_null(other);
     sherd_recipe_free(r);
     sherd_model_free(m);
+}
+
+/* Its network would take terabytes, more than any machine of these tests has. */
+static void a_small_file_of_a_huge_network_is_refused_by_its_shapes(void **s)
+{
+    (void)s;
+    static const char huge[] =
+        "input = 1000000\nlayer = dense 1000000\nlayer = dense 4\nloss = cross-entropy\n"
+        "data = random\nexamples = 50\nclasses = 4\nbatch = 10\nepochs = 1\nrate = 0.1\n"
+        "weights = normal 0.5\n";
+    sherd__npz_writer *w;
+    sherd_model *m;
+    sherd_recipe *r;
+    assert_int_equal(sherd__npz_writer_new(&w, path, NULL), 0);
+    const sherd__npz_array recipe = { "recipe", SHERD_U8, 1, 1, sizeof huge - 1 },
+                           weights = { "w1", SHERD_F64, 2, 2, 3 };
+    assert_int_equal(sherd__npz_writer_add_values(w, &recipe, false, huge, NULL), 0);
+    assert_int_equal(sherd__npz_writer_add_values(w, &weights, false, x, NULL), 0);
+    assert_int_equal(sherd__npz_writer_commit(w, NULL, NULL), 0);
+    assert_int_equal(sherd_recipe_parse(&r, huge, NULL, NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        sherd_diag d = { 0 };
+        int err = i ? sherd_model_load_parameters(&m, r, path, &d) : sherd_model_load(&m, path, &d);
+        if (err != SHERD_ESHAPE) fail_msg("%d: %s", err, d.message);
+        assert_non_null(strstr(d.message, "w1 is 2 x 3: the network takes 1000000 x 1000000"));
+        assert_null(m);
+    }
+    sherd_recipe_free(r);
 }
 
 static void the_check_for_space_leaves_no_file(void **s)
@@ -353,6 +382,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_have_names_and_shapes),
         cmocka_unit_test(parameters_are_loaded_for_another_recipe_of_the_same_shapes),
+        cmocka_unit_test(a_small_file_of_a_huge_network_is_refused_by_its_shapes),
         cmocka_unit_test(the_check_for_space_leaves_no_file),
         cmocka_unit_test(outputs_are_those_of_the_layers),
         cmocka_unit_test(inputs_that_were_divided_are_not_divided_again),

@@ -160,6 +160,31 @@ static void an_inconsistent_view_is_refused(void **s)
     assert_int_equal(sherd__view_check(v, "B", NULL), SHERD_EINVAL);
 }
 
+static void a_dimension_that_no_matrix_can_have_is_refused(void **s)
+{
+    (void)s;
+    static const size_t over[][2] = { { (size_t)UINT32_MAX + 1, 1 },
+                                      { 1, (size_t)UINT32_MAX + 1 },
+                                      { ((size_t)1 << 24) + 1, 0 },
+                                      { 0, ((size_t)1 << 24) + 1 },
+                                      { 0, SIZE_MAX } },
+                        at[][2] = { { UINT32_MAX, 1 },
+                                    { 1, UINT32_MAX },
+                                    { (size_t)1 << 24, 0 },
+                                    { 0, (size_t)1 << 24 } };
+    double x = 0;
+    for (size_t i = 0; i < sizeof over / sizeof *over; i++) {
+        sherd_view v = { .data = &x, .dtype = SHERD_F64, .rows = over[i][0], .cols = over[i][1] };
+        sherd_diag d = { 0 };
+        assert_int_equal(sherd__view_check(v, "A", &d), SHERD_ESHAPE);
+        assert_non_null(strstr(d.message, "at most 2^32 - 1"));
+    }
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        sherd_view v = { .data = &x, .dtype = SHERD_F64, .rows = at[i][0], .cols = at[i][1] };
+        assert_int_equal(sherd__view_check(v, "A", NULL), SHERD_OK);
+    }
+}
+
 static void scans_count_what_a_loop_counts(void **s)
 {
     (void)s;
@@ -312,6 +337,7 @@ int main(void)
         cmocka_unit_test(data_at_odd_addresses_can_be_read),
         cmocka_unit_test(only_row_major_doubles_are_borrowed),
         cmocka_unit_test(an_inconsistent_view_is_refused),
+        cmocka_unit_test(a_dimension_that_no_matrix_can_have_is_refused),
         cmocka_unit_test(scans_count_what_a_loop_counts),
         cmocka_unit_test(a_scan_of_integers_equals_that_of_their_doubles),
         cmocka_unit_test(the_peak_equals_that_of_a_scan),

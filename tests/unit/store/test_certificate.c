@@ -330,6 +330,21 @@ static void hostile_files_are_refused(void **s)
     free(large);
 }
 
+static void a_dimension_that_no_matrix_can_have_is_refused(void **s)
+{
+    (void)s;
+    sherd__certificate a, b;
+    sherd_diag d = { 0 };
+    make(&a);
+    char *text, edited[1 << 14];
+    assert_int_equal(sherd__certificate_text(&a, public_key, sign, secret_key, &text, NULL), 0);
+    size_t at = (size_t)(strstr(text, "60000") - text);
+    snprintf(edited, sizeof edited, "%.*s4294967296%s", (int)at, text, text + at + 5);
+    assert_int_equal(parse(&b, edited, &d), SHERD_EFORMAT);
+    assert_non_null(strstr(d.message, "inputs.shape: expected dimensions of at most 2^32 - 1"));
+    sherd__free(text);
+}
+
 static void members_out_of_range_are_not_written(void **s)
 {
     (void)s;
@@ -453,6 +468,7 @@ int main(void)
         cmocka_unit_test(a_flipped_bit_never_gives_another_valid_certificate),
         cmocka_unit_test(another_key_or_another_text_does_not_verify),
         cmocka_unit_test(hostile_files_are_refused),
+        cmocka_unit_test(a_dimension_that_no_matrix_can_have_is_refused),
         cmocka_unit_test(members_out_of_range_are_not_written),
         cmocka_unit_test(a_failed_signature_leaves_no_file),
         cmocka_unit_test(warnings_and_cores_stop_at_their_maximum),

@@ -287,6 +287,36 @@ static void a_symbolic_link_is_followed(void **s)
     assert_non_null(strstr(d.message, "symbolic link to nothing"));
 }
 
+static void a_derived_name_follows_no_link_and_replaces_files_only(void **s)
+{
+    (void)s;
+    char real[256], name[256];
+    sherd__file *f = NULL;
+    sherd_diag d = { 0 };
+    snprintf(real, sizeof real, "%s", scratch_path("real"));
+    snprintf(name, sizeof name, "%s", scratch_path("derived"));
+    assert_int_equal(put(real, "precious", SHERD__FILE_PUBLIC, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(i == 0   ? symlink("real", name)
+                         : i == 1 ? symlink("nothing", name)
+                                  : mkfifo(name, 0600),
+                         0);
+        d = (sherd_diag){ 0 };
+        assert_int_equal(put(name, "x", SHERD__FILE_DERIVED, &d), SHERD_EOPEN);
+        assert_non_null(strstr(d.message, "derived: is not a regular file"));
+        unlink(name);
+    }
+    for (int i = 0; i < 2; i++) { /* also if a link comes while it is written */
+        assert_int_equal(put(name, "before", SHERD__FILE_DERIVED, NULL), 0);
+        assert_int_equal(sherd__file_begin(&f, name, SHERD__FILE_DERIVED, NULL), 0);
+        if (i) assert_int_equal(unlink(name) | symlink("real", name), 0);
+        assert_int_equal(sherd__file_write(f, "after", 5, NULL), 0);
+        assert_int_equal(sherd__file_commit(f, NULL), 0);
+        assert_holds(name, "after");
+    }
+    assert_holds(real, "precious");
+}
+
 static void a_file_that_another_process_creates_meanwhile_is_replaced(void **s)
 {
     (void)s;
@@ -534,6 +564,7 @@ int main(void)
         T(the_file_of_a_live_writer_is_kept),
         T(foreign_files_under_hidden_names_are_kept),
         T(a_symbolic_link_is_followed),
+        T(a_derived_name_follows_no_link_and_replaces_files_only),
         T(a_file_that_another_process_creates_meanwhile_is_replaced),
         T(a_path_that_cannot_be_written_is_named),
         T(a_file_and_a_folder_without_write_permission_are_refused),

@@ -144,8 +144,10 @@ static void a_size_beyond_the_file_is_refused_before_allocation(void **s)
         { "\0\0\x08\3\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "claims" },
         { "\0\0\x08\3\xff\xff\xff\xff\0\0\0\2\0\0\0\1", "claims" },
         { "\0\0\x08\3\xff\xff\xff\x00\0\0\0\1\0\0\0\1", "" },
+        { "\0\0\x08\3\x01\0\0\1\0\0\0\0\0\0\0\1", "claims 16777217 x 0 values" },
+        { "\0\0\x08\3\0\0\0\0\x01\0\0\1\0\0\0\1", "claims 0 x 16777217 values" },
     };
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         for (int zipped = 0; zipped < 2; zipped++) {
             uint8_t b[20] = { 0 }, z[256];
             sherd__idx x;

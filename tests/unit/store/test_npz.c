@@ -444,6 +444,32 @@ static void a_zip_bomb_is_refused_before_it_unpacks(void **s)
     assert_int_equal(read_all(z.bytes, z.len, NULL), SHERD_EFORMAT);
 }
 
+/* Directory and header agree on a gigabyte, which 200 bytes cannot hold. */
+static void a_member_that_its_bytes_cannot_give_is_refused_when_opened(void **s)
+{
+    (void)s;
+    static raw z;
+    const uint32_t claimed = 1u << 30;
+    uint8_t head[SHERD__NPY_HEADER_OUT], packed[512];
+    sherd_diag d = { .code = 0 };
+    entry e = { .name = "a.npy", .data = packed, .unpacked = claimed, .method = 8 };
+    size_t len = sherd__npy_header_format(head, SHERD_U8, 1, 1, claimed - 128);
+    z_stream st = {
+        .next_in = head, .avail_in = (uInt)len, .next_out = packed, .avail_out = sizeof packed
+    };
+    assert_int_equal(deflateInit2(&st, 9, Z_DEFLATED, -15, 8, 0), Z_OK);
+    assert_int_equal(deflate(&st, Z_FINISH), Z_STREAM_END);
+    deflateEnd(&st);
+    e.len = (uint32_t)st.total_out;
+    raw_add(&z, &e);
+    raw_end(&z);
+    sherd__npz *npz;
+    assert_int_equal(sherd__npz_open_bytes(&npz, z.bytes, z.len, "x.npz",
+                                           (sherd__npz_limit){ UINT64_C(8) << 30, 0 }, &d),
+                     SHERD_EFORMAT);
+    assert_non_null(strstr(d.message, "can unpack to"));
+}
+
 static void every_prefix_and_every_flipped_bit_is_handled(void **s)
 {
     (void)s;
@@ -548,6 +574,7 @@ int main(void)
         cmocka_unit_test(hostile_archives_are_refused_with_a_reason),
         cmocka_unit_test(a_duplicate_name_is_refused),
         cmocka_unit_test(a_zip_bomb_is_refused_before_it_unpacks),
+        cmocka_unit_test(a_member_that_its_bytes_cannot_give_is_refused_when_opened),
         cmocka_unit_test(every_prefix_and_every_flipped_bit_is_handled),
         cmocka_unit_test(every_flipped_bit_of_the_values_is_detected),
         cmocka_unit_test(files_that_are_not_archives_are_refused),
