@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "sherd/err.h"
+#include "sherd/field.h"
 #include "sherd/hooks.h"
 #include "sherd/op.h"
 
@@ -48,6 +49,7 @@ typedef struct sherd_meta_operation {
     uint8_t operands[32]; /* ... that have this digest */
 } sherd_meta_operation;
 
+SHERD_API const sherd_field *sherd_meta_operation_fields(size_t *count);
 /** Returns the number of exposures. */
 SHERD_API uint64_t sherd_meta_columns(const sherd_meta_operation *op);
 /** Returns the number of rows of the tables; each row has m entries. */
@@ -60,6 +62,8 @@ typedef struct sherd_meta_settings {
     bool balanced;     /* exposures are assigned in equal counts; otherwise drawn uniformly */
     bool shuffle_rows; /* dot: A's rows are sent shuffled too (tables `rows` and `unrows`, k x n) */
 } sherd_meta_settings;
+
+SHERD_API const sherd_field *sherd_meta_settings_fields(size_t *count);
 
 typedef struct sherd_meta sherd_meta;
 
