@@ -10,6 +10,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "core/options.h"
 #include "matrix/fixed.h"
 #include "matrix/funcs.h"
 #include "matrix/gemm.h"
@@ -55,29 +56,18 @@ static int check_windows(sherd_view a, const sherd_windows *w, sherd_diag *d)
     return SHERD_OK;
 }
 
-int sherd_multiplier_keep_as(sherd_multiplier m, sherd_view a, const sherd_keeping *how,
-                             sherd_kept **kept, sherd_diag *d)
+int sherd_multiplier_keep(sherd_kept **kept, sherd_multiplier m, sherd_view a,
+                          const sherd_keep_options *how, sherd_diag *d)
 {
+    sherd_keep_options own;
     *kept = NULL;
     int err = check_abi(m, d);
+    if (err == 0) err = sherd__options_read(&own, sizeof own, how, "sherd_keep_options", d);
     if (err == 0) err = sherd__view_check(a, "A", d);
-    if (err == 0 && how->windows) err = check_windows(a, how->windows, d);
+    if (err == 0 && own.windows) err = check_windows(a, own.windows, d);
     if (err != 0) return err;
-    if (how->part == 0)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "an operand cannot be kept in parts of 0 rows");
-    return m.ops->keep(m.ctx, a, how, kept, d);
-}
-
-int sherd_multiplier_keep_parts(sherd_multiplier m, sherd_view a, size_t part, sherd_kept **kept,
-                                sherd_diag *d)
-{
-    const sherd_keeping how = { .part = part };
-    return sherd_multiplier_keep_as(m, a, &how, kept, d);
-}
-
-int sherd_multiplier_keep(sherd_multiplier m, sherd_view a, sherd_kept **kept, sherd_diag *d)
-{
-    return sherd_multiplier_keep_parts(m, a, a.rows > 0 ? a.rows : 1, kept, d);
+    if (own.part == 0) own.part = a.rows > 0 ? a.rows : 1;
+    return m.ops->keep(m.ctx, a, &own, kept, d);
 }
 
 static int check_rows(sherd_rows r, size_t rows, size_t part, sherd_diag *d)
@@ -206,7 +196,7 @@ static int local_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size
     return local_product(ctx, &(sherd__matrices){ a, b, c, ldc }, NULL, d);
 }
 
-static int local_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **out,
+static int local_keep(void *ctx, sherd_view a, const sherd_keep_options *how, sherd_kept **out,
                       sherd_diag *d)
 {
     const local *l = ctx;

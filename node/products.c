@@ -204,7 +204,7 @@ static int multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc
 
 /* Passes keep no operands and compute element-wise functions themselves: the host does both. */
 
-static int here_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **kept,
+static int here_keep(void *ctx, sherd_view a, const sherd_keep_options *how, sherd_kept **kept,
                      sherd_diag *d)
 {
     const products *p = ctx;

@@ -111,6 +111,7 @@ int sherd__metafile_add(sherd__metafile *f, const sherd_meta_operation *op, sher
         f->room = room;
     }
     f->ops[f->count] = *op;
+    f->ops[f->count].size = sizeof *f->ops;
     if (op->kind != SHERD_OP_PRODUCT) f->ops[f->count].k = 0;
     f->count++;
     return SHERD_OK;
@@ -253,6 +254,7 @@ static int check_members(const sherd__metafile *f, sherd_diag *d)
 
 static int read_opened(sherd__metafile *f, sherd_diag *d)
 {
+    f->settings.size = sizeof f->settings;
     int err = read_manifest(f, d);
     if (!err) err = read_seed(f, d);
     if (!err) err = check_members(f, d);

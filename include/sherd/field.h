@@ -25,6 +25,7 @@ typedef enum sherd_field_type {
     SHERD_FIELD_BYTES, /* uint8_t[], `size` of them */
 } sherd_field_type;
 
+/** One row of a table. Never grows, since the rows of a table are counted by its size. */
 typedef struct sherd_field {
     const char *name; /* of the member; the name in JSON too */
     sherd_field_type type;

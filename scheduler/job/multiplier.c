@@ -116,7 +116,9 @@ static int shuffles_init(shuffles *h, const remote *m, const drawing *of)
     }
     sherd__wipe(key, sizeof key);
     sherd__perm_key(h->key, m->seed, SHERD__PERM_LABEL, of->operation, 0);
-    h->s = (sherd_shuffles){ .exposures = h->exposures, .perm = shuffles_row, .ctx = h };
+    h->s = (sherd_shuffles){
+        .size = sizeof h->s, .exposures = h->exposures, .perm = shuffles_row, .ctx = h
+    };
     if (err) shuffles_fini(h, len);
     return err;
 }
@@ -223,7 +225,7 @@ static int round_images(sherd_kept *k, sherd_diag *d)
     return SHERD_OK;
 }
 
-static int remote_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **out,
+static int remote_keep(void *ctx, sherd_view a, const sherd_keep_options *how, sherd_kept **out,
                        sherd_diag *d)
 {
     remote *m = ctx;
