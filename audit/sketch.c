@@ -128,7 +128,7 @@ static sherd_audit_sketched best_of(const sherd__findings *l)
     return s;
 }
 
-int sherd_audit_sketch(sherd_audit_sketched *out, sherd_audit_form form, uint32_t nodes,
+int sherd_audit_sketch(sherd_audit_form form, uint32_t nodes, sherd_audit_sketched *out,
                        sherd_diag *d)
 {
     sketch s = { .drawn = NULL };

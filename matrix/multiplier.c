@@ -115,22 +115,19 @@ void sherd_multiplier_release(sherd_multiplier m, sherd_kept *kept)
     if (kept) m.ops->release(m.ctx, kept);
 }
 
-int sherd_multiplier_map(sherd_multiplier m, sherd_op op, sherd_view a, const sherd_view *b,
-                         double *out, size_t ld, sherd_diag *d)
+int sherd_multiplier_map(sherd_multiplier m, sherd_op op, sherd_view a, sherd_view b, double *out,
+                         size_t ld, sherd_diag *d)
 {
     unsigned arity = sherd__map_arity(op);
     int err = check_abi(m, d);
     if (err == 0) err = sherd__view_check(a, "A", d);
-    if (err == 0 && b) err = sherd__view_check(*b, "B", d);
+    if (err == 0 && arity == 2) err = sherd__view_check(b, "B", d);
     if (err != 0) return err;
     if (arity == 0)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%d is not an element-wise operation", (int)op);
-    if ((b != NULL) != (arity == 2))
-        return sherd__fail(d, SHERD_EINVAL, NULL, "%s takes %u operand%s, %u given",
-                           sherd_op_name(op), arity, arity == 1 ? "" : "s", b ? 2u : 1u);
-    if (b && (b->rows != a.rows || b->cols != a.cols))
+    if (arity == 2 && (b.rows != a.rows || b.cols != a.cols))
         return sherd__fail(d, SHERD_ESHAPE, "element-wise operations need equal shapes",
-                           "A is %zu x %zu, B is %zu x %zu", a.rows, a.cols, b->rows, b->cols);
+                           "A is %zu x %zu, B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
     if (ld < a.cols)
         return sherd__fail(d, SHERD_EINVAL, NULL,
                            "the result's leading dimension is %zu, its rows have %zu elements", ld,
@@ -259,19 +256,20 @@ static void local_release(void *ctx, sherd_kept *kept)
     sherd__free(kept);
 }
 
-static int local_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
-                     size_t ld, sherd_diag *d)
+static int local_map(void *ctx, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ld,
+                     sherd_diag *d)
 {
     enum { CHUNK = 512 };
     double x[CHUNK], y[CHUNK];
+    bool two = sherd_op_operands(op) == 2;
     (void)ctx;
     (void)d;
     for (size_t r = 0; r < a.rows; r++)
         for (size_t c = 0; c < a.cols; c += CHUNK) {
             size_t n = a.cols - c < CHUNK ? a.cols - c : CHUNK;
             sherd__view_row_f64(a, r, c, n, x);
-            if (b) sherd__view_row_f64(*b, r, c, n, y);
-            int err = sherd__map_f64(op, x, b ? y : NULL, n, out + r * ld + c);
+            if (two) sherd__view_row_f64(b, r, c, n, y);
+            int err = sherd__map_f64(op, x, two ? y : NULL, n, out + r * ld + c);
             if (err != 0) return err;
         }
     return SHERD_OK;

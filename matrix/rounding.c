@@ -140,8 +140,8 @@ static void rounding_release(void *ctx, sherd_kept *kept)
     sherd__free(kept);
 }
 
-static int rounding_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
-                        size_t ld, sherd_diag *d)
+static int rounding_map(void *ctx, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ld,
+                        sherd_diag *d)
 {
     const rounding *r = ctx;
     return sherd_multiplier_map(r->inner, op, a, b, out, ld, d);

@@ -133,8 +133,8 @@ static void scaling_release(void *ctx, sherd_kept *kept)
     sherd__free(kept);
 }
 
-static int scaling_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
-                       size_t ld, sherd_diag *d)
+static int scaling_map(void *ctx, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ld,
+                       sherd_diag *d)
 {
     const scaling *s = ctx;
     return sherd_multiplier_map(s->inner, op, a, b, out, ld, d);

@@ -224,8 +224,8 @@ static void here_release(void *ctx, sherd_kept *kept)
     p->here.ops->release(p->here.ctx, kept);
 }
 
-static int here_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
-                    size_t ld, sherd_diag *d)
+static int here_map(void *ctx, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ld,
+                    sherd_diag *d)
 {
     const products *p = ctx;
     return p->here.ops->map(p->here.ctx, op, a, b, out, ld, d);

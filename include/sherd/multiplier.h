@@ -61,7 +61,7 @@ typedef struct sherd_multiplier_ops {
     /** Writes the shape of the kept matrix; its rows are windows if windows are kept. */
     void (*kept_shape)(const sherd_kept *kept, size_t *rows, size_t *cols, size_t *part);
     void (*release)(void *ctx, sherd_kept *kept);
-    int (*map)(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out, size_t ld,
+    int (*map)(void *ctx, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ld,
                sherd_diag *d);
     void (*free)(void *ctx);
 } sherd_multiplier_ops;
@@ -116,13 +116,12 @@ SHERD_API int sherd_multiplier_multiply_rows(sherd_multiplier m, sherd_kept *kep
 /** NULL is allowed. */
 SHERD_API void sherd_multiplier_release(sherd_multiplier m, sherd_kept *kept);
 /**
- * Computes out = op(A) or op(A, B), element by element, row-major f64 with ld >= a.cols. b is NULL
- * exactly for operations with one operand. out may be A's own memory if A is a row-major f64 view
+ * Computes out = op(A) or op(A, B), element by element, row-major f64 with ld >= a.cols. b is
+ * ignored for operations with one operand. out may be A's own memory if A is a row-major f64 view
  * with the same ld. All implementations give the same bits (matrix/funcs.h).
  */
-SHERD_API int sherd_multiplier_map(sherd_multiplier m, sherd_op op, sherd_view a,
-                                   const sherd_view *b, double *out, size_t ld,
-                                   sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_multiplier_map(sherd_multiplier m, sherd_op op, sherd_view a, sherd_view b,
+                                   double *out, size_t ld, sherd_diag *d) SHERD_MUST;
 /** Frees the implementation's context; a zeroed multiplier is allowed. */
 SHERD_API void sherd_multiplier_free(sherd_multiplier m);
 

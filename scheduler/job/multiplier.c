@@ -411,14 +411,14 @@ static void remote_kept_shape(const sherd_kept *k, size_t *rows, size_t *cols, s
     sherd__windows_shape(&k->windows, rows, cols, part);
 }
 
-static int remote_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
-                      size_t ld, sherd_diag *d)
+static int remote_map(void *ctx, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ld,
+                      sherd_diag *d)
 {
     remote *m = ctx;
     if (hides(m)) return sherd_multiplier_map(m->local, op, a, b, out, ld, d);
     sherd_product_options opt = options(m, m->operation++);
     opt.exact = false;
-    return sherd_apply(m->cluster, (sherd_op)op, a, b ? *b : a, out, ld, &opt, NULL, d);
+    return sherd_apply(m->cluster, op, a, b, out, ld, &opt, NULL, d);
 }
 
 static void remote_free(void *ctx)

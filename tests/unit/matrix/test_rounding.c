@@ -146,7 +146,7 @@ static void floats_are_rounded_and_integers_are_not(void **s)
                                                     1, NULL),
                      SHERD_EINVAL);
     sherd_multiplier_release(m, kept);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_SQUARE, e, NULL, column, 1, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_SQUARE, e, e, column, 1, NULL), SHERD_OK);
     sherd_multiplier_free(m);
 }
 
