@@ -174,13 +174,6 @@ const char *sherd_audit_unseen_at(const sherd_audit *a, size_t i)
 
 /* ---- tables of fields ------------------------------------------------------------------------ */
 
-#define TABLE(type)                                                                                \
-    const sherd_field *sherd_audit_##type##_fields(size_t *count)                                  \
-    {                                                                                              \
-        *count = sizeof type##_fields / sizeof *type##_fields;                                     \
-        return type##_fields;                                                                      \
-    }
-
 #define FIELD(member, TYPE, text) SHERD__FIELD(sherd_audit_info, member, TYPE, "", text)
 static const sherd_field info_fields[] = {
     FIELD(subject, NAME, "what was audited"),
@@ -202,7 +195,7 @@ static const sherd_field info_fields[] = {
     FIELD(flagged, U64, "findings beyond chance, without controls"),
     FIELD(left_out, U32, "of what was not seen, what this audit left out"),
 };
-TABLE(info)
+SHERD__FIELDS(sherd_audit_info, info_fields)
 #undef FIELD
 
 #define FIELD(member, TYPE, text) SHERD__FIELD(sherd_audit_finding, member, TYPE, "", text)
@@ -223,7 +216,7 @@ static const sherd_field finding_fields[] = {
     FIELD(control, BOOL, "expected to be flagged"),
     FIELD(sentence, TEXT, "for people"),
 };
-TABLE(finding)
+SHERD__FIELDS(sherd_audit_finding, finding_fields)
 #undef FIELD
 
 #define FIELD(member, TYPE, text) SHERD__FIELD(sherd_audit_scope, member, TYPE, "", text)
@@ -235,7 +228,7 @@ static const sherd_field scope_fields[] = {
     FIELD(first, U64, "index of the first finding"),
     FIELD(end, U64, "index after the last finding"),
 };
-TABLE(scope)
+SHERD__FIELDS(sherd_audit_scope, scope_fields)
 #undef FIELD
 
 #define FIELD(member, TYPE, text) SHERD__FIELD(sherd_audit_figure, member, TYPE, "", text)
@@ -249,7 +242,7 @@ static const sherd_field figure_fields[] = {
     FIELD(fraction, BOOL, "values are fractions of 1"),
     FIELD(flagged, BOOL, "a finding is beyond chance"),
 };
-TABLE(figure)
+SHERD__FIELDS(sherd_audit_figure, figure_fields)
 #undef FIELD
 
 #define FIELD(member, TYPE, text) SHERD__FIELD(sherd_audit_control, member, TYPE, "", text)
@@ -260,7 +253,7 @@ static const sherd_field control_fields[] = {
     FIELD(advantage, F64, "advantage in a game"),
     FIELD(flagged, BOOL, "it was found"),
 };
-TABLE(control)
+SHERD__FIELDS(sherd_audit_control, control_fields)
 #undef FIELD
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

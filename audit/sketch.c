@@ -128,7 +128,7 @@ static sherd_audit_sketched best_of(const sherd__findings *l)
     return s;
 }
 
-int sherd_audit_sketch(sherd_audit_sketched *out, sherd_audit_form form, uint32_t nodes,
+int sherd_audit_sketch(sherd_audit_form form, uint32_t nodes, sherd_audit_sketched *out,
                        sherd_diag *d)
 {
     sketch s = { .drawn = NULL };
@@ -153,16 +153,12 @@ int sherd_audit_sketch(sherd_audit_sketched *out, sherd_audit_form form, uint32_
 
 #define FIELD(member, text) SHERD__FIELD(sherd_audit_sketched, member, F64, "", text)
 
-const sherd_field *sherd_audit_sketched_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        FIELD(columns, "fraction of its columns that a node recognises"),
-        FIELD(columns_chance, "the same by chance"),
-        FIELD(labels, "fraction of the labels that it reads"),
-        FIELD(labels_chance, "the same by chance"),
-        FIELD(rebuilt_r2, "R^2 of rows that it rebuilds"),
-        FIELD(rebuilt_r2_chance, "the same by chance"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field audit_sketched_fields[] = {
+    FIELD(columns, "fraction of its columns that a node recognises"),
+    FIELD(columns_chance, "the same by chance"),
+    FIELD(labels, "fraction of the labels that it reads"),
+    FIELD(labels_chance, "the same by chance"),
+    FIELD(rebuilt_r2, "R^2 of rows that it rebuilds"),
+    FIELD(rebuilt_r2_chance, "the same by chance"),
+};
+SHERD__FIELDS(sherd_audit_sketched, audit_sketched_fields)

@@ -21,7 +21,7 @@ typedef struct tables {
 static int new_meta(sherd_meta **out, const sherd__bench *b, sherd_diag *d)
 {
     static const uint64_t widths[] = { 784, 128, 10 };
-    const sherd_meta_settings settings = { .nodes = SHERD__BENCH_NODES };
+    const sherd_meta_settings settings = { .size = sizeof settings, .nodes = SHERD__BENCH_NODES };
     int err = sherd_meta_new(out, &settings, NULL, d);
     return err ? err : sherd_meta_add_network(*out, widths, 3, b->quick ? 600 : 60000, d);
 }

@@ -136,7 +136,7 @@ static int open_product(sherd__bench *b, void *state, const void *spec, sherd_di
     if (!err) err = sherd__bench_cluster(&p->cluster, b, SHERD__BENCH_NODES, NULL, d);
     if (err || !s->stays) return err;
     err = sherd_multiplier_cluster(&p->multiplier, p->cluster, &p->opt, d);
-    return err ? err : sherd_multiplier_keep(p->multiplier, p->pair.a, &p->kept, d);
+    return err ? err : sherd_multiplier_keep(&p->kept, p->multiplier, p->pair.a, NULL, d);
 }
 
 static void close_product(void *state)

@@ -45,7 +45,7 @@ int sherd__audit_summary(uint32_t nodes, json_t *out, sherd_diag *d)
     int err = 0;
     for (size_t i = 0; i < ROWS && !err; i++) {
         s[i].size = sizeof s[i];
-        err = sherd_audit_sketch(&s[i], rows[i].form, nodes, d);
+        err = sherd_audit_sketch(rows[i].form, nodes, &s[i], d);
     }
     if (err || isnan(s[PUBLISHED].columns)) return err; /* the node was given no column */
     if (!out) {

@@ -21,16 +21,18 @@ static void on_progress(void *line, const sherd_progress *p)
         sherd__progress_update(line, p->done >> 20, p->total >> 20, NULL, sherd__clock_s());
 }
 
-int sherd__meta_write(sherd__cli *cli, sherd_meta *meta, bool verify,
-                      const sherd_meta_save_options *opt, uint64_t *size, sherd_diag *d)
+int sherd__meta_write(sherd__cli *cli, sherd_meta *meta, bool verify, sherd_meta_save_options *opt,
+                      uint64_t *size, sherd_diag *d)
 {
     sherd__progress_line line;
     sherd__progress_init(&line, stderr, cli->quiet ? SHERD__PROGRESS_NONE : SHERD__PROGRESS_AUTO,
                          cli->title, "MiB", sherd__clock_s());
-    sherd_meta_set_hooks(meta, &(sherd_hooks){ sherd__cli_stops, NULL, on_progress, &line });
-    int err = verify ? sherd_meta_verify(meta, d) : SHERD_OK;
+    const sherd_meta_read_options read = {
+        .size = sizeof read, .hooks = { sherd__cli_stops, NULL, on_progress, &line }
+    };
+    int err = verify ? sherd_meta_verify(meta, &read, d) : SHERD_OK;
+    if (opt) opt->hooks = read.hooks;
     if (!err && opt) err = sherd_meta_save(meta, sherd__opt_text(cli, "output"), opt, size, d);
-    sherd_meta_set_hooks(meta, NULL);
     sherd__progress_fini(&line);
     return err;
 }
@@ -96,8 +98,7 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
 /* ---- expand, compact ------------------------------------------------------------------------- */
 
 /* Saves a loaded file. verified: all of it has been checked. */
-static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool verified,
-                   sherd_diag *d)
+static int convert(sherd__cli *cli, sherd_meta_save_options *opt, bool verified, sherd_diag *d)
 {
     sherd_meta *meta = NULL;
     uint64_t size = 0;
@@ -109,7 +110,7 @@ static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool ver
     if (!err) err = sherd_meta_load(&meta, cli->args[0], d);
     if (!err) err = supply_seed(cli, meta, d);
     if (!err && verified && !sherd_meta_seed(meta) && sherd_meta_expanded(meta)) {
-        err = sherd_meta_verify(meta, d); /* reports a changed seed as such */
+        err = sherd_meta_verify(meta, NULL, d); /* reports a changed seed as such */
         if (!err)
             err = sherd__fail(d, SHERD_EFORMAT, "give the seed with --seed FILE",
                               "%s: does not contain its seed, which cannot be derived from "

@@ -14,8 +14,8 @@ int sherd__meta_build(sherd__cli *cli, sherd_diag *d);
 
 /** Verifies every number (`verify`), then writes --output (`opt`, unless NULL). Shows progress;
  *  Ctrl-C ends it. */
-int sherd__meta_write(sherd__cli *cli, sherd_meta *meta, bool verify,
-                      const sherd_meta_save_options *opt, uint64_t *size, sherd_diag *d);
+int sherd__meta_write(sherd__cli *cli, sherd_meta *meta, bool verify, sherd_meta_save_options *opt,
+                      uint64_t *size, sherd_diag *d);
 
 /* ---- output: to standard output, or into `json` if it is not NULL ---------------------------- */
 

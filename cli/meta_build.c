@@ -53,7 +53,7 @@ static int read_operation(const char *text, sherd_meta_operation *op, sherd_diag
     static const char hint[] = "NAME=dot:NxKxM or NAME=sigmoid:NxM";
     char name[64], kind[32], rest = 0;
     uint64_t n = 0, k = 0, m = 0;
-    *op = (sherd_meta_operation){ .n = 0 };
+    *op = (sherd_meta_operation){ .size = sizeof *op };
     int got = sscanf(text, "%63[^=]=%31[a-z]:%" SCNu64 "x%" SCNu64 "x%" SCNu64 "%c", name, kind, &n,
                      &k, &m, &rest);
     op->kind = got >= 2 ? sherd_op_find(kind) : (sherd_op)0;
@@ -105,6 +105,7 @@ static int new_from_options(sherd__cli *cli, sherd_meta **meta, sherd_diag *d)
     uint8_t seed[32];
     const char *path = sherd__opt_text(cli, "seed");
     sherd_meta_settings s = {
+        .size = sizeof s,
         .nodes = (uint32_t)sherd__opt_int(cli, "nodes"),
         .group = (uint32_t)sherd__opt_int(cli, "group"),
         .balanced = sherd__opt_choice(cli, "exposure") == 1,
@@ -131,8 +132,10 @@ static int count_exposures(sherd_meta *meta, size_t i, double *seconds, sherd_di
  * count for an operation: one of other metadata comes first. */
 static int time_exposures(sherd_meta *meta, double *seconds, sherd_diag *d)
 {
-    const sherd_meta_settings one = { .nodes = 1 };
-    const sherd_meta_operation small = { .name = "w", .kind = SHERD_OP_PRODUCT, 1, 1, 1 };
+    const sherd_meta_settings one = { .size = sizeof one, .nodes = 1 };
+    const sherd_meta_operation small = {
+        .size = sizeof small, .name = "w", .kind = SHERD_OP_PRODUCT, 1, 1, 1
+    };
     sherd_meta *first = NULL;
     double unused;
     int err = sherd_meta_new(&first, &one, NULL, d);

@@ -2,6 +2,8 @@
 #ifndef CORE_FIELD_H
 #define CORE_FIELD_H
 
+#include <stddef.h>
+
 #include "sherd/field.h"
 
 /** A member of `type` that is one value; TYPE: the end of a sherd_field_type. */
@@ -21,6 +23,13 @@
     {                                                                                              \
 #member, SHERD_FIELD_##TYPE, offsetof(type, member), sizeof(*((type *)0)->member),         \
             offsetof(type, length), NULL, unit, text                                               \
+    }
+/** Defines sherd_X_fields of the struct `type`, which returns the array `fields`. */
+#define SHERD__FIELDS(type, fields)                                                                \
+    const sherd_field *type##_fields(size_t *count)                                                \
+    {                                                                                              \
+        *count = sizeof(fields) / sizeof *(fields);                                                \
+        return fields;                                                                             \
     }
 
 #endif

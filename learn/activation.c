@@ -53,7 +53,7 @@ static int apply(sherd__engine e, sherd_op op, const double *a, const double *b,
                  double *out, sherd_diag *d)
 {
     sherd_view va = sherd_view_c(a, SHERD_F64, 1, n), vb = sherd_view_c(b, SHERD_F64, 1, n);
-    return sherd_multiplier_map(e.products, op, va, b ? &vb : NULL, out, n, d);
+    return sherd_multiplier_map(e.products, op, va, vb, out, n, d);
 }
 
 static int forward_by(sherd_op op, const sherd__layer *l, const sherd__layer_call *call,

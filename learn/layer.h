@@ -199,13 +199,13 @@ void sherd__bias_gradient(sherd__layer *l, size_t rows, const double *dy);
 /* ---- products of a layer with parameters, by the multiplier (learn/dense.c) ------------------ */
 
 /** Keeps the inputs of many batches for products of a dense layer or a convolution, in parts of
- *  `part` examples. The caller owns *kept. Errors of sherd_multiplier_keep_as. */
+ *  `part` examples. The caller owns *kept. Errors of sherd_multiplier_keep. */
 int sherd__layer_keep(const sherd__layer *l, sherd__engine e, sherd_view x, size_t part,
                       sherd_kept **kept, sherd_diag *d);
 /** Keeps call->x with the multiplier for the backward pass, and images for their windows, if that
  *  pays. If nodes have no room for it, x is sent twice, or as windows. *held: the multiplier has x,
  *  perhaps from before; the functions below then do not read x. Errors of
- *  sherd_multiplier_keep_as. */
+ *  sherd_multiplier_keep. */
 int sherd__products_hold(sherd__layer *l, const sherd__layer_call *call, bool *held, sherd_diag *d);
 /** Computes y = x W, plus biases unless call->unbiased. x is call->x or the windows of a
  *  convolution. Errors of the multiplier. */

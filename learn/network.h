@@ -131,7 +131,7 @@ bool sherd__network_keeps(const sherd__network *n);
  * Keeps examples for later batches, in the form that the lowest layer that computes needs (a
  * convolution: windows), in parts of `part` examples. The caller releases *kept, before or after
  * the network is freed. *kept is NULL, without an error, if that layer cannot use a kept operand.
- * Errors of sherd_multiplier_keep_as.
+ * Errors of sherd_multiplier_keep.
  */
 int sherd__network_keep(const sherd__network *n, sherd__engine e, sherd_view x, size_t part,
                         sherd_kept **kept, sherd_diag *d) SHERD_MUST;

@@ -37,10 +37,10 @@ int sherd__layer_keep(const sherd__layer *l, sherd__engine e, sherd_view x, size
                       sherd_kept **kept, sherd_diag *d)
 {
     sherd__windows w = sherd__layer_windows(l);
-    const sherd_keeping how = { .part = part,
-                                .windows = w.count > 0 ? &w.of : NULL,
-                                .cols = l->cols };
-    return sherd_multiplier_keep_as(e.products, x, &how, kept, d);
+    const sherd_keep_options how = {
+        .size = sizeof how, .part = part, .windows = w.count > 0 ? &w.of : NULL, .cols = l->cols
+    };
+    return sherd_multiplier_keep(kept, e.products, x, &how, d);
 }
 
 int sherd__products_hold(sherd__layer *l, const sherd__layer_call *call, bool *held, sherd_diag *d)
@@ -147,7 +147,7 @@ int sherd__products_image(const sherd__layer *l, const sherd__layer_call *call, 
         .stride = 1,
         .padding = (uint32_t)(l->spec.window - 1 - l->spec.padding),
     };
-    const sherd_keeping how = { call->examples, &windows, l->in.channels };
+    const sherd_keep_options how = { sizeof how, call->examples, &windows, l->in.channels };
     sherd_diag mine = { 0 };
     sherd_kept *kept;
     *done = false;
@@ -158,7 +158,7 @@ int sherd__products_image(const sherd__layer *l, const sherd__layer_call *call, 
     double *turned = sherd__alloc(len * sizeof *turned); /* as many numbers as the weights */
     if (!turned) return sherd__fail_memory(d, "the weights of a convolution");
     turn_round(l, turned);
-    int err = sherd_multiplier_keep_as(m, dy, &how, &kept, &mine);
+    int err = sherd_multiplier_keep(&kept, m, dy, &how, &mine);
     if (err == 0) {
         err = sherd_multiplier_multiply_kept(m, kept, false,
                                              sherd_view_c(turned, SHERD_F64, rows, l->in.channels),

@@ -596,67 +596,55 @@ int sherd_certificate_verify(const sherd_certificate *c, const sherd_view *matri
 static const char *const modes[] = { "float", "exact", NULL };
 static const char *const verdicts[] = { "unchecked", "yes", "no", NULL };
 
-const sherd_field *sherd_certificate_info_fields(size_t *count)
-{
 #define FIELD(member, TYPE, text) SHERD__FIELD(sherd_certificate_info, member, TYPE, "", text)
-    static const sherd_field fields[] = {
-        FIELD(signer, TEXT, "fingerprint of the key that signed"),
-        SHERD__FIELD(sherd_certificate_info, created, I64, "s", "since 1970"),
-        FIELD(operation, TEXT, "what was computed"),
-        FIELD(inputs, U32, "number of inputs"),
-        FIELD(inputs_compared, BOOL, "it has digests of the inputs"),
-        SHERD__FIELD_ENUM(sherd_certificate_info, mode, modes, "arithmetic"),
-        FIELD(bits_a, U32, "exact: width of A; 0: integers"),
-        FIELD(bits_b, U32, "exact: width of B; 0: integers"),
-        FIELD(primes, U32, "number of primes"),
-        FIELD(norms_leaked, BOOL, "primes or widths were fitted to the data"),
-        FIELD(scheme, TEXT, "scheme"),
-        FIELD(colluding, U32, "domains that learn nothing together"),
-        FIELD(group, U64, "columns that share a permutation; 0: all"),
-        FIELD(exposure, TEXT, "how columns were assigned to nodes"),
-        FIELD(shuffle_rows, BOOL, "rows of A were shuffled"),
-        FIELD(reused_metadata, BOOL, "the metadata served other operands before"),
-        FIELD(method, TEXT, "check of the nodes' answers"),
-        FIELD(freivalds_trials, U32, "trials for each answer"),
-        FIELD(freivalds_modulus_bits, U32, "width of the modulus; 0: none"),
-        FIELD(freivalds_error_log2, I32, "a wrong answer passes with probability 2^this"),
-        FIELD(sample_missed_ppm, U32, "chance in a million to miss one wrong entry"),
-        SHERD__FIELD_ENUM(sherd_certificate_info, equal, verdicts,
-                          "the coordinator's own comparison with the centralized result"),
-        FIELD(domains, U32, "domains of the nodes"),
-        FIELD(domains_simulated, BOOL, "one host ran all nodes"),
-        FIELD(nodes, U32, "number of nodes"),
-        FIELD(nodes_listed, U32, "nodes that are listed by name"),
-        FIELD(warnings, U32, "number of warnings"),
-        FIELD(sherd_version, TEXT, "version of sherd"),
-        FIELD(protocol_version, TEXT, "version of the protocol"),
-        FIELD(blas_version, TEXT, "version of OpenBLAS"),
-    };
+static const sherd_field certificate_info_fields[] = {
+    FIELD(signer, TEXT, "fingerprint of the key that signed"),
+    SHERD__FIELD(sherd_certificate_info, created, I64, "s", "since 1970"),
+    FIELD(operation, TEXT, "what was computed"),
+    FIELD(inputs, U32, "number of inputs"),
+    FIELD(inputs_compared, BOOL, "it has digests of the inputs"),
+    SHERD__FIELD_ENUM(sherd_certificate_info, mode, modes, "arithmetic"),
+    FIELD(bits_a, U32, "exact: width of A; 0: integers"),
+    FIELD(bits_b, U32, "exact: width of B; 0: integers"),
+    FIELD(primes, U32, "number of primes"),
+    FIELD(norms_leaked, BOOL, "primes or widths were fitted to the data"),
+    FIELD(scheme, TEXT, "scheme"),
+    FIELD(colluding, U32, "domains that learn nothing together"),
+    FIELD(group, U64, "columns that share a permutation; 0: all"),
+    FIELD(exposure, TEXT, "how columns were assigned to nodes"),
+    FIELD(shuffle_rows, BOOL, "rows of A were shuffled"),
+    FIELD(reused_metadata, BOOL, "the metadata served other operands before"),
+    FIELD(method, TEXT, "check of the nodes' answers"),
+    FIELD(freivalds_trials, U32, "trials for each answer"),
+    FIELD(freivalds_modulus_bits, U32, "width of the modulus; 0: none"),
+    FIELD(freivalds_error_log2, I32, "a wrong answer passes with probability 2^this"),
+    FIELD(sample_missed_ppm, U32, "chance in a million to miss one wrong entry"),
+    SHERD__FIELD_ENUM(sherd_certificate_info, equal, verdicts,
+                      "the coordinator's own comparison with the centralized result"),
+    FIELD(domains, U32, "domains of the nodes"),
+    FIELD(domains_simulated, BOOL, "one host ran all nodes"),
+    FIELD(nodes, U32, "number of nodes"),
+    FIELD(nodes_listed, U32, "nodes that are listed by name"),
+    FIELD(warnings, U32, "number of warnings"),
+    FIELD(sherd_version, TEXT, "version of sherd"),
+    FIELD(protocol_version, TEXT, "version of the protocol"),
+    FIELD(blas_version, TEXT, "version of OpenBLAS"),
+};
 #undef FIELD
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+SHERD__FIELDS(sherd_certificate_info, certificate_info_fields)
 
-const sherd_field *sherd_certificate_matrix_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        SHERD__FIELD(sherd_certificate_matrix, dtype, TEXT, "", "numpy's name"),
-        SHERD__FIELD(sherd_certificate_matrix, rows, U64, "", "rows"),
-        SHERD__FIELD(sherd_certificate_matrix, cols, U64, "", "columns"),
-        SHERD__FIELD(sherd_certificate_matrix, has_digest, BOOL, "", "the digest is given"),
-        SHERD__FIELD(sherd_certificate_matrix, sha256, BYTES, "", "digest of the matrix"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field certificate_matrix_fields[] = {
+    SHERD__FIELD(sherd_certificate_matrix, dtype, TEXT, "", "numpy's name"),
+    SHERD__FIELD(sherd_certificate_matrix, rows, U64, "", "rows"),
+    SHERD__FIELD(sherd_certificate_matrix, cols, U64, "", "columns"),
+    SHERD__FIELD(sherd_certificate_matrix, has_digest, BOOL, "", "the digest is given"),
+    SHERD__FIELD(sherd_certificate_matrix, sha256, BYTES, "", "digest of the matrix"),
+};
+SHERD__FIELDS(sherd_certificate_matrix, certificate_matrix_fields)
 
-const sherd_field *sherd_certificate_node_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        SHERD__FIELD(sherd_certificate_node, name, TEXT, "", "name"),
-        SHERD__FIELD(sherd_certificate_node, domain, TEXT, "", "domain"),
-        SHERD__FIELD(sherd_certificate_node, key, TEXT, "", "fingerprint of its key"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field certificate_node_fields[] = {
+    SHERD__FIELD(sherd_certificate_node, name, TEXT, "", "name"),
+    SHERD__FIELD(sherd_certificate_node, domain, TEXT, "", "domain"),
+    SHERD__FIELD(sherd_certificate_node, key, TEXT, "", "fingerprint of its key"),
+};
+SHERD__FIELDS(sherd_certificate_node, certificate_node_fields)

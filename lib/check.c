@@ -296,39 +296,30 @@ int sherd_check_distance(sherd_view a, sherd_view b, sherd_view c, const sherd_c
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-const sherd_field *sherd_check_fields(size_t *count)
-{
-    static const char *const judged[] = { "bits", "gamma", NULL };
-    static const sherd_field fields[] = {
-        SHERD__FIELD(sherd_check, equal, BOOL, "", "every entry is right"),
-        SHERD__FIELD_ENUM(sherd_check, judged, judged, "how entries were judged"),
-        SHERD__FIELD(sherd_check, entries, U64, "", "entries"),
-        SHERD__FIELD(sherd_check, bit_equal, U64, "", "entries that are equal in every bit"),
-        SHERD__FIELD(sherd_check, isclose, U64, "", "entries that are close by numpy.isclose"),
-        SHERD__FIELD(sherd_check, mismatched, U64, "", "NaN or infinity on one side only"),
-        SHERD__FIELD(sherd_check, max_abs, F64, "", "largest difference"),
-        SHERD__FIELD(sherd_check, max_ulp, U64, "",
-                     "largest difference, in units in the last place"),
-        SHERD__FIELD(sherd_check, beyond, U64, "", "entries beyond gamma_k |A||B|"),
-        SHERD__FIELD(sherd_check, worst, F64, "", "largest difference, as a fraction of its bound"),
-        SHERD__FIELD(sherd_check, row, U64, "", "of the first wrong entry"),
-        SHERD__FIELD(sherd_check, col, U64, "", "of the first wrong entry"),
-        SHERD__FIELD(sherd_check, seconds, F64, "s", "of computing and comparing"),
-        SHERD__FIELD(sherd_check, blas_calls, U64, "", "calls of BLAS"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const char *const judged[] = { "bits", "gamma", NULL };
+static const sherd_field check_fields[] = {
+    SHERD__FIELD(sherd_check, equal, BOOL, "", "every entry is right"),
+    SHERD__FIELD_ENUM(sherd_check, judged, judged, "how entries were judged"),
+    SHERD__FIELD(sherd_check, entries, U64, "", "entries"),
+    SHERD__FIELD(sherd_check, bit_equal, U64, "", "entries that are equal in every bit"),
+    SHERD__FIELD(sherd_check, isclose, U64, "", "entries that are close by numpy.isclose"),
+    SHERD__FIELD(sherd_check, mismatched, U64, "", "NaN or infinity on one side only"),
+    SHERD__FIELD(sherd_check, max_abs, F64, "", "largest difference"),
+    SHERD__FIELD(sherd_check, max_ulp, U64, "", "largest difference, in units in the last place"),
+    SHERD__FIELD(sherd_check, beyond, U64, "", "entries beyond gamma_k |A||B|"),
+    SHERD__FIELD(sherd_check, worst, F64, "", "largest difference, as a fraction of its bound"),
+    SHERD__FIELD(sherd_check, row, U64, "", "of the first wrong entry"),
+    SHERD__FIELD(sherd_check, col, U64, "", "of the first wrong entry"),
+    SHERD__FIELD(sherd_check, seconds, F64, "s", "of computing and comparing"),
+    SHERD__FIELD(sherd_check, blas_calls, U64, "", "calls of BLAS"),
+};
+SHERD__FIELDS(sherd_check, check_fields)
 
-const sherd_field *sherd_distance_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        SHERD__FIELD(sherd_distance, largest, F64, "", "largest difference from float64"),
-        SHERD__FIELD(sherd_distance, row, U64, "", "of the entry that has it"),
-        SHERD__FIELD(sherd_distance, col, U64, "", "of the entry that has it"),
-        SHERD__FIELD(sherd_distance, bound, F64, "", "what rounding allows"),
-        SHERD__FIELD(sherd_distance, relative, F64, "", "norm of the differences, relative"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field distance_fields[] = {
+    SHERD__FIELD(sherd_distance, largest, F64, "", "largest difference from float64"),
+    SHERD__FIELD(sherd_distance, row, U64, "", "of the entry that has it"),
+    SHERD__FIELD(sherd_distance, col, U64, "", "of the entry that has it"),
+    SHERD__FIELD(sherd_distance, bound, F64, "", "what rounding allows"),
+    SHERD__FIELD(sherd_distance, relative, F64, "", "norm of the differences, relative"),
+};
+SHERD__FIELDS(sherd_distance, distance_fields)

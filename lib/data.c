@@ -265,20 +265,16 @@ int sherd_data_describe(const sherd_data *x, sherd_data_info *out, sherd_diag *d
     return SHERD_OK;
 }
 
-const sherd_field *sherd_data_info_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        SHERD__FIELD(sherd_data_info, examples, U64, "", "examples for training"),
-        SHERD__FIELD(sherd_data_info, validation, U64, "", "examples for validation"),
-        SHERD__FIELD(sherd_data_info, inputs, U64, "", "numbers of one example"),
-        SHERD__FIELD(sherd_data_info, outputs, U64, "", "outputs of the recipe's network"),
-        SHERD__FIELD(sherd_data_info, labels, BOOL, "", "targets are labels"),
-        SHERD__FIELD(sherd_data_info, embedded, BOOL, "", "generated digits replace images"),
-        SHERD__FIELD(sherd_data_info, text, TEXT, "", "source and size"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field data_info_fields[] = {
+    SHERD__FIELD(sherd_data_info, examples, U64, "", "examples for training"),
+    SHERD__FIELD(sherd_data_info, validation, U64, "", "examples for validation"),
+    SHERD__FIELD(sherd_data_info, inputs, U64, "", "numbers of one example"),
+    SHERD__FIELD(sherd_data_info, outputs, U64, "", "outputs of the recipe's network"),
+    SHERD__FIELD(sherd_data_info, labels, BOOL, "", "targets are labels"),
+    SHERD__FIELD(sherd_data_info, embedded, BOOL, "", "generated digits replace images"),
+    SHERD__FIELD(sherd_data_info, text, TEXT, "", "source and size"),
+};
+SHERD__FIELDS(sherd_data_info, data_info_fields)
 
 /* Digests inputs and targets; zeros if there are none here, since nodes may have them. */
 static int digest_of(uint8_t out[2 * SHERD__DIGEST_BYTES], const sherd__dataset *s, sherd_diag *d)

@@ -75,21 +75,17 @@ int sherd_machine_get(sherd_machine *out, sherd_diag *d)
     return SHERD_OK;
 }
 
-const sherd_field *sherd_machine_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        SHERD__FIELD(sherd_machine, blas_core, TEXT, "", "kernels that OpenBLAS uses"),
-        SHERD__FIELD(sherd_machine, cores, U32, "", "processors that this process may use"),
-        SHERD__FIELD(sherd_machine, cores_online, U32, "", "processors of the machine"),
-        SHERD__FIELD(sherd_machine, cores_limited, BOOL, "", "the control group allows no more"),
-        SHERD__FIELD(sherd_machine, memory, U64, "bytes", "memory of the machine"),
-        SHERD__FIELD(sherd_machine, memory_limit, U64, "bytes", "limit of the container"),
-        SHERD__FIELD(sherd_machine, memory_available, U64, "bytes",
-                     "memory that this process can fill"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field machine_fields[] = {
+    SHERD__FIELD(sherd_machine, blas_core, TEXT, "", "kernels that OpenBLAS uses"),
+    SHERD__FIELD(sherd_machine, cores, U32, "", "processors that this process may use"),
+    SHERD__FIELD(sherd_machine, cores_online, U32, "", "processors of the machine"),
+    SHERD__FIELD(sherd_machine, cores_limited, BOOL, "", "the control group allows no more"),
+    SHERD__FIELD(sherd_machine, memory, U64, "bytes", "memory of the machine"),
+    SHERD__FIELD(sherd_machine, memory_limit, U64, "bytes", "limit of the container"),
+    SHERD__FIELD(sherd_machine, memory_available, U64, "bytes",
+                 "memory that this process can fill"),
+};
+SHERD__FIELDS(sherd_machine, machine_fields)
 
 int sherd_blas_ready(sherd_diag *d)
 {

@@ -152,11 +152,15 @@ static int use(taking *t, sherd_meta_usage *usage, sherd_diag *d)
 {
     int err = sherd_meta_use(t->meta, t->at, t->operands, t->what.reuse, usage, d);
     if (err || *usage != SHERD_META_FIRST_USE) return err;
-    return sherd_meta_save_again(t->meta, t->path, d);
+    const sherd_meta_save_options again = { .size = sizeof again,
+                                            .as_loaded = true,
+                                            .hooks = t->what.hooks };
+    return sherd_meta_save(t->meta, t->path, &again, NULL, d);
 }
 
 static int take(taking *t, sherd_meta_usage *usage, sherd_diag *d)
 {
+    const sherd_meta_read_options read = { .size = sizeof read, .hooks = t->what.hooks };
     int fd = -1, err = SHERD_OK;
     if (!t->what.look_only)
         err = digest_operands(t, d); /* takes a while, so it is done before the lock */
@@ -164,8 +168,8 @@ static int take(taking *t, sherd_meta_usage *usage, sherd_diag *d)
     if (!err) err = sherd_meta_load(&t->meta, t->path, d);
     if (!err) err = find_operation(t, d);
     if (!err) err = take_settings(t, d);
-    if (!err) sherd_meta_set_hooks(t->meta, &t->what.hooks);
-    if (!err) err = sherd_meta_shuffles(t->meta, t->at, &t->meta->taken, d);
+    if (!err) t->meta->taken.size = sizeof t->meta->taken;
+    if (!err) err = sherd_meta_shuffles(t->meta, t->at, &t->meta->taken, &read, d);
     if (!err && !t->what.look_only) err = use(t, usage, d);
     if (fd >= 0) close(fd);
     return err;
@@ -208,7 +212,6 @@ int sherd_meta_take(sherd_meta **out, const char *path, const sherd_meta_request
         sherd_meta_free(t.meta);
         return err;
     }
-    sherd_meta_set_hooks(t.meta, NULL);
     t.opt.shuffles = &t.meta->taken;
     t.opt.seed = sherd_meta_seed(t.meta);
     t.opt.operation = t.at;

@@ -591,65 +591,53 @@ int sherd_node_privacy_get(sherd_node *n, sherd_node_privacy *out, sherd_diag *d
     return SHERD_OK;
 }
 
-const sherd_field *sherd_node_report_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        SHERD__FIELD(sherd_node_report, blocks_in, U64, "", "blocks stored"),
-        SHERD__FIELD(sherd_node_report, bytes_in, U64, "bytes", "bytes of these blocks"),
-        SHERD__FIELD(sherd_node_report, bytes_out, U64, "bytes", "bytes of results"),
-        SHERD__FIELD(sherd_node_report, sessions, U64, "", "connections of coordinators"),
-        SHERD__FIELD(sherd_node_report, memory_budget, U64, "bytes", "budget for blocks, results"),
-        SHERD__FIELD(sherd_node_report, memory_peak, U64, "bytes", "most memory in use so far"),
-        SHERD__FIELD(sherd_node_report, blas_core, TEXT, "", "kernels that compute"),
-        SHERD__FIELD(sherd_node_report, threads, U32, "", "compute threads"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field node_report_fields[] = {
+    SHERD__FIELD(sherd_node_report, blocks_in, U64, "", "blocks stored"),
+    SHERD__FIELD(sherd_node_report, bytes_in, U64, "bytes", "bytes of these blocks"),
+    SHERD__FIELD(sherd_node_report, bytes_out, U64, "bytes", "bytes of results"),
+    SHERD__FIELD(sherd_node_report, sessions, U64, "", "connections of coordinators"),
+    SHERD__FIELD(sherd_node_report, memory_budget, U64, "bytes", "budget for blocks, results"),
+    SHERD__FIELD(sherd_node_report, memory_peak, U64, "bytes", "most memory in use so far"),
+    SHERD__FIELD(sherd_node_report, blas_core, TEXT, "", "kernels that compute"),
+    SHERD__FIELD(sherd_node_report, threads, U32, "", "compute threads"),
+};
+SHERD__FIELDS(sherd_node_report, node_report_fields)
 
 #define TASKS(member, text) SHERD__FIELD(sherd_node_tasks, member, U64, "tasks", text)
 
-const sherd_field *sherd_node_tasks_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        TASKS(multiply, "A*B"),
-        TASKS(multiply_transposed, "A^T*B"),
-        TASKS(gradient, "gradients of batches"),
-        TASKS(meet, "all-reduce groups joined"),
-        TASKS(connect, "connections to members of groups"),
-        TASKS(step, "gradients of all-reduce steps"),
-        TASKS(reduce, "sums of all-reduce steps"),
-        TASKS(join, "secure sums joined"),
-        TASKS(roster, "rosters of secure sums"),
-        TASKS(seal, "masks of secure sums sealed"),
-        TASKS(hide, "masked gradients"),
-        TASKS(open, "masks of secure sums opened"),
-        TASKS(state, "states of all-reduce groups"),
-        TASKS(where, "questions about all-reduce steps"),
-        TASKS(confirm, "survivors of secure sums confirmed"),
-        TASKS(sigmoid, "sigmoid, element by element"),
-        TASKS(minus, "differences, element by element"),
-        TASKS(square, "squares, element by element"),
-        TASKS(times, "products, element by element"),
-        TASKS(relu, "relu, element by element"),
-        TASKS(tanh, "tanh, element by element"),
-        TASKS(exp, "exp, element by element"),
-        TASKS(check, "sealed pieces of secure sums checked"),
-        TASKS(refused, "refused"),
-        TASKS(cancelled, "cancelled by the coordinator"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field node_tasks_fields[] = {
+    TASKS(multiply, "A*B"),
+    TASKS(multiply_transposed, "A^T*B"),
+    TASKS(gradient, "gradients of batches"),
+    TASKS(meet, "all-reduce groups joined"),
+    TASKS(connect, "connections to members of groups"),
+    TASKS(step, "gradients of all-reduce steps"),
+    TASKS(reduce, "sums of all-reduce steps"),
+    TASKS(join, "secure sums joined"),
+    TASKS(roster, "rosters of secure sums"),
+    TASKS(seal, "masks of secure sums sealed"),
+    TASKS(hide, "masked gradients"),
+    TASKS(open, "masks of secure sums opened"),
+    TASKS(state, "states of all-reduce groups"),
+    TASKS(where, "questions about all-reduce steps"),
+    TASKS(confirm, "survivors of secure sums confirmed"),
+    TASKS(sigmoid, "sigmoid, element by element"),
+    TASKS(minus, "differences, element by element"),
+    TASKS(square, "squares, element by element"),
+    TASKS(times, "products, element by element"),
+    TASKS(relu, "relu, element by element"),
+    TASKS(tanh, "tanh, element by element"),
+    TASKS(exp, "exp, element by element"),
+    TASKS(check, "sealed pieces of secure sums checked"),
+    TASKS(refused, "refused"),
+    TASKS(cancelled, "cancelled by the coordinator"),
+};
+SHERD__FIELDS(sherd_node_tasks, node_tasks_fields)
 
-const sherd_field *sherd_node_privacy_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        SHERD__FIELD(sherd_node_privacy, uploads, U64, "", "uploads charged so far"),
-        SHERD__FIELD(sherd_node_privacy, epsilon, F64, "", "privacy spent, at delta"),
-        SHERD__FIELD(sherd_node_privacy, epsilon_max, F64, "", "privacy that may be spent"),
-        SHERD__FIELD(sherd_node_privacy, delta, F64, "", "probability that goes with epsilon"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field node_privacy_fields[] = {
+    SHERD__FIELD(sherd_node_privacy, uploads, U64, "", "uploads charged so far"),
+    SHERD__FIELD(sherd_node_privacy, epsilon, F64, "", "privacy spent, at delta"),
+    SHERD__FIELD(sherd_node_privacy, epsilon_max, F64, "", "privacy that may be spent"),
+    SHERD__FIELD(sherd_node_privacy, delta, F64, "", "probability that goes with epsilon"),
+};
+SHERD__FIELDS(sherd_node_privacy, node_privacy_fields)

@@ -219,21 +219,17 @@ int sherd_model_predict_check(const sherd_model *m, const sherd_predict_options 
     return read_options(&p, opt, true, m, d);
 }
 
-const sherd_field *sherd_predict_report_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        SHERD__FIELD(sherd_predict_report, rows, U64, "", "rows of the input"),
-        SHERD__FIELD(sherd_predict_report, outputs, U64, "", "numbers of one output"),
-        SHERD__FIELD(sherd_predict_report, nodes, U32, "", "nodes; 0: computed here"),
-        SHERD__FIELD(sherd_predict_report, scheme, NAME, "", "scheme, with nodes"),
-        SHERD__FIELD(sherd_predict_report, bits, U32, "bits", "width of fixed point; 0: floats"),
-        SHERD__FIELD(sherd_predict_report, seconds, F64, "s", "duration"),
-        SHERD__FIELD(sherd_predict_report, bytes_out, U64, "bytes", "sent to nodes"),
-        SHERD__FIELD(sherd_predict_report, bytes_in, U64, "bytes", "received from nodes"),
-        SHERD__FIELD(sherd_predict_report, checked, BOOL, "", "equal to the prediction here"),
-        SHERD__FIELD(sherd_predict_report, sees, NAME, "", "what nodes see"),
-        SHERD__FIELD(sherd_predict_report, accuracy, F64, "", "fraction of correct labels"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field predict_report_fields[] = {
+    SHERD__FIELD(sherd_predict_report, rows, U64, "", "rows of the input"),
+    SHERD__FIELD(sherd_predict_report, outputs, U64, "", "numbers of one output"),
+    SHERD__FIELD(sherd_predict_report, nodes, U32, "", "nodes; 0: computed here"),
+    SHERD__FIELD(sherd_predict_report, scheme, NAME, "", "scheme, with nodes"),
+    SHERD__FIELD(sherd_predict_report, bits, U32, "bits", "width of fixed point; 0: floats"),
+    SHERD__FIELD(sherd_predict_report, seconds, F64, "s", "duration"),
+    SHERD__FIELD(sherd_predict_report, bytes_out, U64, "bytes", "sent to nodes"),
+    SHERD__FIELD(sherd_predict_report, bytes_in, U64, "bytes", "received from nodes"),
+    SHERD__FIELD(sherd_predict_report, checked, BOOL, "", "equal to the prediction here"),
+    SHERD__FIELD(sherd_predict_report, sees, NAME, "", "what nodes see"),
+    SHERD__FIELD(sherd_predict_report, accuracy, F64, "", "fraction of correct labels"),
+};
+SHERD__FIELDS(sherd_predict_report, predict_report_fields)

@@ -10,6 +10,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "core/options.h"
 #include "matrix/fixed.h"
 #include "matrix/funcs.h"
 #include "matrix/gemm.h"
@@ -55,29 +56,18 @@ static int check_windows(sherd_view a, const sherd_windows *w, sherd_diag *d)
     return SHERD_OK;
 }
 
-int sherd_multiplier_keep_as(sherd_multiplier m, sherd_view a, const sherd_keeping *how,
-                             sherd_kept **kept, sherd_diag *d)
+int sherd_multiplier_keep(sherd_kept **kept, sherd_multiplier m, sherd_view a,
+                          const sherd_keep_options *how, sherd_diag *d)
 {
+    sherd_keep_options own;
     *kept = NULL;
     int err = check_abi(m, d);
+    if (err == 0) err = sherd__options_read(&own, sizeof own, how, "sherd_keep_options", d);
     if (err == 0) err = sherd__view_check(a, "A", d);
-    if (err == 0 && how->windows) err = check_windows(a, how->windows, d);
+    if (err == 0 && own.windows) err = check_windows(a, own.windows, d);
     if (err != 0) return err;
-    if (how->part == 0)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "an operand cannot be kept in parts of 0 rows");
-    return m.ops->keep(m.ctx, a, how, kept, d);
-}
-
-int sherd_multiplier_keep_parts(sherd_multiplier m, sherd_view a, size_t part, sherd_kept **kept,
-                                sherd_diag *d)
-{
-    const sherd_keeping how = { .part = part };
-    return sherd_multiplier_keep_as(m, a, &how, kept, d);
-}
-
-int sherd_multiplier_keep(sherd_multiplier m, sherd_view a, sherd_kept **kept, sherd_diag *d)
-{
-    return sherd_multiplier_keep_parts(m, a, a.rows > 0 ? a.rows : 1, kept, d);
+    if (own.part == 0) own.part = a.rows > 0 ? a.rows : 1;
+    return m.ops->keep(m.ctx, a, &own, kept, d);
 }
 
 static int check_rows(sherd_rows r, size_t rows, size_t part, sherd_diag *d)
@@ -125,22 +115,19 @@ void sherd_multiplier_release(sherd_multiplier m, sherd_kept *kept)
     if (kept) m.ops->release(m.ctx, kept);
 }
 
-int sherd_multiplier_map(sherd_multiplier m, sherd_op op, sherd_view a, const sherd_view *b,
-                         double *out, size_t ld, sherd_diag *d)
+int sherd_multiplier_map(sherd_multiplier m, sherd_op op, sherd_view a, sherd_view b, double *out,
+                         size_t ld, sherd_diag *d)
 {
     unsigned arity = sherd__map_arity(op);
     int err = check_abi(m, d);
     if (err == 0) err = sherd__view_check(a, "A", d);
-    if (err == 0 && b) err = sherd__view_check(*b, "B", d);
+    if (err == 0 && arity == 2) err = sherd__view_check(b, "B", d);
     if (err != 0) return err;
     if (arity == 0)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%d is not an element-wise operation", (int)op);
-    if ((b != NULL) != (arity == 2))
-        return sherd__fail(d, SHERD_EINVAL, NULL, "%s takes %u operand%s, %u given",
-                           sherd_op_name(op), arity, arity == 1 ? "" : "s", b ? 2u : 1u);
-    if (b && (b->rows != a.rows || b->cols != a.cols))
+    if (arity == 2 && (b.rows != a.rows || b.cols != a.cols))
         return sherd__fail(d, SHERD_ESHAPE, "element-wise operations need equal shapes",
-                           "A is %zu x %zu, B is %zu x %zu", a.rows, a.cols, b->rows, b->cols);
+                           "A is %zu x %zu, B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
     if (ld < a.cols)
         return sherd__fail(d, SHERD_EINVAL, NULL,
                            "the result's leading dimension is %zu, its rows have %zu elements", ld,
@@ -206,7 +193,7 @@ static int local_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size
     return local_product(ctx, &(sherd__matrices){ a, b, c, ldc }, NULL, d);
 }
 
-static int local_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **out,
+static int local_keep(void *ctx, sherd_view a, const sherd_keep_options *how, sherd_kept **out,
                       sherd_diag *d)
 {
     const local *l = ctx;
@@ -269,19 +256,20 @@ static void local_release(void *ctx, sherd_kept *kept)
     sherd__free(kept);
 }
 
-static int local_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
-                     size_t ld, sherd_diag *d)
+static int local_map(void *ctx, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ld,
+                     sherd_diag *d)
 {
     enum { CHUNK = 512 };
     double x[CHUNK], y[CHUNK];
+    bool two = sherd_op_operands(op) == 2;
     (void)ctx;
     (void)d;
     for (size_t r = 0; r < a.rows; r++)
         for (size_t c = 0; c < a.cols; c += CHUNK) {
             size_t n = a.cols - c < CHUNK ? a.cols - c : CHUNK;
             sherd__view_row_f64(a, r, c, n, x);
-            if (b) sherd__view_row_f64(*b, r, c, n, y);
-            int err = sherd__map_f64(op, x, b ? y : NULL, n, out + r * ld + c);
+            if (two) sherd__view_row_f64(b, r, c, n, y);
+            int err = sherd__map_f64(op, x, two ? y : NULL, n, out + r * ld + c);
             if (err != 0) return err;
         }
     return SHERD_OK;

@@ -102,7 +102,7 @@ static int rounding_multiply(void *ctx, sherd_view a, sherd_view b, double *c, s
     return err == 0 ? sherd_multiplier_multiply(r->inner, a, b, c, ldc, d) : err;
 }
 
-static int rounding_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **out,
+static int rounding_keep(void *ctx, sherd_view a, const sherd_keep_options *how, sherd_kept **out,
                          sherd_diag *d)
 {
     rounding *r = ctx;
@@ -111,7 +111,7 @@ static int rounding_keep(void *ctx, sherd_view a, const sherd_keeping *how, sher
     if (!kept) return sherd__fail_memory(d, "a kept operand of %zu x %zu", a.rows, a.cols);
     kept->m = r->inner;
     int err = round_view(r, key_of(r, SHERD__ROUNDING_KEPT, 0), "A", &copy, &a, d);
-    if (err == 0) err = sherd_multiplier_keep_as(r->inner, a, how, &kept->inner, d);
+    if (err == 0) err = sherd_multiplier_keep(&kept->inner, r->inner, a, how, d);
     empty(&copy);
     if (err != 0) sherd__free(kept);
     else *out = kept;
@@ -140,8 +140,8 @@ static void rounding_release(void *ctx, sherd_kept *kept)
     sherd__free(kept);
 }
 
-static int rounding_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
-                        size_t ld, sherd_diag *d)
+static int rounding_map(void *ctx, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ld,
+                        sherd_diag *d)
 {
     const rounding *r = ctx;
     return sherd_multiplier_map(r->inner, op, a, b, out, ld, d);

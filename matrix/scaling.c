@@ -91,7 +91,7 @@ static int scaling_multiply(void *ctx, sherd_view a, sherd_view b, double *c, si
     return err;
 }
 
-static int scaling_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **out,
+static int scaling_keep(void *ctx, sherd_view a, const sherd_keep_options *how, sherd_kept **out,
                         sherd_diag *d)
 {
     scaling *s = ctx;
@@ -100,7 +100,7 @@ static int scaling_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd
     if (!kept) return sherd__fail_memory(d, "a kept operand of %zu x %zu", a.rows, a.cols);
     kept->m = s->inner;
     int err = scale(&copy, &a, &kept->by, d);
-    if (err == 0) err = sherd_multiplier_keep_as(s->inner, a, how, &kept->inner, d);
+    if (err == 0) err = sherd_multiplier_keep(&kept->inner, s->inner, a, how, d);
     empty(&copy);
     if (err != 0) sherd__free(kept);
     else *out = kept;
@@ -133,8 +133,8 @@ static void scaling_release(void *ctx, sherd_kept *kept)
     sherd__free(kept);
 }
 
-static int scaling_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
-                       size_t ld, sherd_diag *d)
+static int scaling_map(void *ctx, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ld,
+                       sherd_diag *d)
 {
     const scaling *s = ctx;
     return sherd_multiplier_map(s->inner, op, a, b, out, ld, d);

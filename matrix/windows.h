@@ -28,7 +28,7 @@ bool sherd__windows_fit(const sherd_windows *w, sherd__windows *out);
 bool sherd__windows_cover(const sherd__windows *w);
 
 /** Replaces the shape of rows x cols images, kept in parts of `part`, by that of their matrix of
- *  windows; no change if w->count is 0. No size wraps that sherd_multiplier_keep_as has
+ *  windows; no change if w->count is 0. No size wraps that sherd_multiplier_keep has
  *  accepted. */
 void sherd__windows_shape(const sherd__windows *w, size_t *rows, size_t *cols, size_t *part);
 

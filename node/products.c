@@ -204,7 +204,7 @@ static int multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc
 
 /* Passes keep no operands and compute element-wise functions themselves: the host does both. */
 
-static int here_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **kept,
+static int here_keep(void *ctx, sherd_view a, const sherd_keep_options *how, sherd_kept **kept,
                      sherd_diag *d)
 {
     const products *p = ctx;
@@ -224,8 +224,8 @@ static void here_release(void *ctx, sherd_kept *kept)
     p->here.ops->release(p->here.ctx, kept);
 }
 
-static int here_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
-                    size_t ld, sherd_diag *d)
+static int here_map(void *ctx, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ld,
+                    sherd_diag *d)
 {
     const products *p = ctx;
     return p->here.ops->map(p->here.ctx, op, a, b, out, ld, d);

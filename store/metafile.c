@@ -13,6 +13,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "core/field.h"
 #include "core/wipe.h"
 #include "store/manifest.h"
 
@@ -33,6 +34,30 @@ uint64_t sherd_meta_table_rows(const sherd_meta_operation *op)
 {
     return op->kind == SHERD_OP_PRODUCT ? op->k : op->n;
 }
+
+static const sherd_field settings_fields[] = {
+    SHERD__FIELD(sherd_meta_settings, nodes, U32, "", "nodes that columns are assigned to"),
+    SHERD__FIELD(sherd_meta_settings, group, U32, "", "columns that share a permutation; 0: all"),
+    SHERD__FIELD(sherd_meta_settings, balanced, BOOL, "", "exposures are assigned in equal counts"),
+    SHERD__FIELD(sherd_meta_settings, shuffle_rows, BOOL, "", "A's rows are shuffled too"),
+};
+SHERD__FIELDS(sherd_meta_settings, settings_fields)
+
+/* Numbers of a sherd_op; those between are not in use. */
+static const char *const kinds[] = { "",       "dot",      "",     "",     "",        "",
+                                     "",       "",         "",     "",     "",        "",
+                                     "",       "",         "",     "",     "sigmoid", "minus",
+                                     "square", "multiply", "relu", "tanh", "exp",     NULL };
+static const sherd_field operation_fields[] = {
+    SHERD__FIELD(sherd_meta_operation, name, TEXT, "", "name of the operation"),
+    SHERD__FIELD_ENUM(sherd_meta_operation, kind, kinds, "what it computes"),
+    SHERD__FIELD(sherd_meta_operation, n, U64, "", "rows of A"),
+    SHERD__FIELD(sherd_meta_operation, k, U64, "", "dot: columns of A"),
+    SHERD__FIELD(sherd_meta_operation, m, U64, "", "columns of the result"),
+    SHERD__FIELD(sherd_meta_operation, used, BOOL, "", "it has been used with operands"),
+    SHERD__FIELD(sherd_meta_operation, operands, BYTES, "", "their digest"),
+};
+SHERD__FIELDS(sherd_meta_operation, operation_fields)
 
 int sherd__metafile_check_settings(const sherd_meta_settings *s, sherd_diag *d)
 {
@@ -86,6 +111,7 @@ int sherd__metafile_add(sherd__metafile *f, const sherd_meta_operation *op, sher
         f->room = room;
     }
     f->ops[f->count] = *op;
+    f->ops[f->count].size = sizeof *f->ops;
     if (op->kind != SHERD_OP_PRODUCT) f->ops[f->count].k = 0;
     f->count++;
     return SHERD_OK;
@@ -228,6 +254,7 @@ static int check_members(const sherd__metafile *f, sherd_diag *d)
 
 static int read_opened(sherd__metafile *f, sherd_diag *d)
 {
+    f->settings.size = sizeof f->settings;
     int err = read_manifest(f, d);
     if (!err) err = read_seed(f, d);
     if (!err) err = check_members(f, d);

@@ -25,22 +25,18 @@ static sherd_role role_of(const char *text)
     return (sherd_role)i;
 }
 
-const sherd_field *sherd_peer_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        SHERD__FIELD(sherd_peer, host, TEXT, "", "name or address"),
-        SHERD__FIELD(sherd_peer, port, U32, "", "TCP port"),
-        SHERD__FIELD(sherd_peer, key, TEXT, "", "fingerprint of its key"),
-        SHERD__FIELD(sherd_peer, name, TEXT, "", "name"),
-        SHERD__FIELD(sherd_peer, domain, TEXT, "", "domain that it belongs to"),
-        SHERD__FIELD(sherd_peer, weight, F64, "", "not used"),
-        SHERD__FIELD_ENUM(sherd_peer, role, roles, "node or coordinator"),
-        SHERD__FIELD(sherd_peer, loopback, BOOL, "", "its host is this machine"),
-        SHERD__FIELD(sherd_peer, line, U32, "", "line in the list"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field peer_fields[] = {
+    SHERD__FIELD(sherd_peer, host, TEXT, "", "name or address"),
+    SHERD__FIELD(sherd_peer, port, U32, "", "TCP port"),
+    SHERD__FIELD(sherd_peer, key, TEXT, "", "fingerprint of its key"),
+    SHERD__FIELD(sherd_peer, name, TEXT, "", "name"),
+    SHERD__FIELD(sherd_peer, domain, TEXT, "", "domain that it belongs to"),
+    SHERD__FIELD(sherd_peer, weight, F64, "", "not used"),
+    SHERD__FIELD_ENUM(sherd_peer, role, roles, "node or coordinator"),
+    SHERD__FIELD(sherd_peer, loopback, BOOL, "", "its host is this machine"),
+    SHERD__FIELD(sherd_peer, line, U32, "", "line in the list"),
+};
+SHERD__FIELDS(sherd_peer, peer_fields)
 
 static int list_new(sherd_peers **out, sherd_diag *d)
 {

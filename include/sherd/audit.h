@@ -236,7 +236,7 @@ typedef struct sherd_audit_sketched {
  * with fewer nothing is measured. SHERD_EINVAL: no nodes, no form, or the size is not set;
  * SHERD_ENOMEM.
  */
-SHERD_API int sherd_audit_sketch(sherd_audit_sketched *out, sherd_audit_form form, uint32_t nodes,
+SHERD_API int sherd_audit_sketch(sherd_audit_form form, uint32_t nodes, sherd_audit_sketched *out,
                                  sherd_diag *d) SHERD_MUST;
 SHERD_API const sherd_field *sherd_audit_sketched_fields(size_t *count);
 

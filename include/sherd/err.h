@@ -66,9 +66,9 @@ typedef enum sherd_err_blame {
     SHERD_BLAME_STORE
 } sherd_err_blame;
 
-/** One failure, reported to a person. Plain data; message and hint are always terminated. The
- *  caller zeroes it before each call: a call records the first failure only, and leaves a struct
- *  that contains one unchanged. */
+/** One failure, reported to a person. Plain data, which never grows; message and hint are always
+ *  terminated. The caller zeroes it before each call: a call records the first failure only, and
+ *  leaves a struct that contains one unchanged. */
 typedef struct sherd_diag {
     int code;          /* SHERD_E*; 0 if nothing has failed */
     char message[480]; /* one sentence: what, where, found and expected */

@@ -25,6 +25,7 @@ typedef enum sherd_field_type {
     SHERD_FIELD_BYTES, /* uint8_t[], `size` of them */
 } sherd_field_type;
 
+/** One row of a table. Never grows, since the rows of a table are counted by its size. */
 typedef struct sherd_field {
     const char *name; /* of the member; the name in JSON too */
     sherd_field_type type;
@@ -32,7 +33,8 @@ typedef struct sherd_field {
     size_t size;              /* of one value, bytes */
     size_t length;            /* the member points to an array of values: the offset of the
                                  uint32_t that holds its length; 0: the member is one value */
-    const char *const *names; /* SHERD_FIELD_ENUM: texts of its values, ended by NULL */
+    const char *const *names; /* SHERD_FIELD_ENUM: texts of its values, ended by NULL; "": no such
+                                 value */
     const char *unit;         /* "bytes", "s"; "": a count or no unit */
     const char *text;         /* what it is, for people */
 } sherd_field;

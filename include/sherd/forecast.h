@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /** Rates from which times are predicted. 0: not known; sherd_forecast_multiply then measures or
- *  assumes the rate. */
+ *  assumes the rate. Never grows, because other structs contain it. */
 typedef struct sherd_rates {
     double gflops;      /* of this product here, all BLAS threads; 0: measured on a part */
     double node_gflops; /* of one node. 0: if nodes are on this machine, measured now while all its

@@ -3,6 +3,9 @@
  * contains one sherd_hooks; all its members may be NULL. The hooks are called on the thread that
  * made the call, never at the same time as each other, and may not call the object that the call
  * works on, unless its header allows it.
+ *
+ * sherd_hooks has no size and never grows, because other structs contain it: members that it would
+ * push back would change their place. A call that needs another hook has it in its own options.
  */
 #ifndef SHERD_HOOKS_H
 #define SHERD_HOOKS_H
@@ -16,6 +19,7 @@ extern "C" {
 
 typedef enum sherd_log_level { SHERD_LOG_DEBUG, SHERD_LOG_INFO, SHERD_LOG_WARN } sherd_log_level;
 
+/** Made by the library, which may add members at the end. */
 typedef struct sherd_progress {
     uint64_t done, total; /* of a product, tasks: one per node, row panel and column tile; otherwise
                              what the call's declaration says */

@@ -26,7 +26,8 @@ typedef enum sherd_dtype {
     SHERD_I64 = 9
 } sherd_dtype;
 
-/** A borrowed rows x cols matrix; strides are in elements, so a transpose swaps them. */
+/** A borrowed rows x cols matrix; strides are in elements, so a transpose swaps them. Passed by
+ *  value: it never grows. */
 typedef struct sherd_view {
     const void *data;
     sherd_dtype dtype;

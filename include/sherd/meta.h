@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "sherd/err.h"
+#include "sherd/field.h"
 #include "sherd/hooks.h"
 #include "sherd/op.h"
 
@@ -41,6 +42,7 @@ struct sherd_shuffles; /* sherd/product.h */
  *   else        m (a position each)      n x m (a permutation for each row)
  */
 typedef struct sherd_meta_operation {
+    size_t size; /* sizeof(sherd_meta_operation), set by the caller of sherd_meta_add */
     char name[SHERD_META_NAME_SIZE];
     sherd_op kind;
     uint64_t n, k, m;     /* each at most SHERD_META_DIM_MAX */
@@ -48,6 +50,7 @@ typedef struct sherd_meta_operation {
     uint8_t operands[32]; /* ... that have this digest */
 } sherd_meta_operation;
 
+SHERD_API const sherd_field *sherd_meta_operation_fields(size_t *count);
 /** Returns the number of exposures. */
 SHERD_API uint64_t sherd_meta_columns(const sherd_meta_operation *op);
 /** Returns the number of rows of the tables; each row has m entries. */
@@ -55,11 +58,14 @@ SHERD_API uint64_t sherd_meta_table_rows(const sherd_meta_operation *op);
 
 /** Settings that all operations of a file share. */
 typedef struct sherd_meta_settings {
+    size_t size;       /* sizeof(sherd_meta_settings), set by the caller of sherd_meta_new */
     uint32_t nodes;    /* 1 .. 65535 */
     uint32_t group;    /* --group that products must use; 0: all columns of a node */
     bool balanced;     /* exposures are assigned in equal counts; otherwise drawn uniformly */
     bool shuffle_rows; /* dot: A's rows are sent shuffled too (tables `rows` and `unrows`, k x n) */
 } sherd_meta_settings;
+
+SHERD_API const sherd_field *sherd_meta_settings_fields(size_t *count);
 
 typedef struct sherd_meta sherd_meta;
 
@@ -99,37 +105,39 @@ typedef struct sherd_meta_save_options {
     bool deflate;      /* compress the arrays */
     bool without_seed; /* expanded: leave the seed out; seed form is then impossible */
     double *seconds;   /* NULL, or one entry for each operation: seconds spent making its arrays */
+    bool as_loaded;    /* in the form in which the file was read, for example after sherd_meta_use:
+                          its arrays are copied, not derived; the three members above this that
+                          decide the form are not used */
+    sherd_hooks hooks; /* progress counts the bytes of arrays. After an interruption nothing was
+                          written */
 } sherd_meta_save_options;
 
 /**
  * Writes path (mode 0600), completely or not at all; *size (may be NULL) receives the file's size
  * in bytes. Arrays are derived from the seed if it is known, otherwise copied from the file that
- * was loaded. They are streamed and never
- * held in memory as a whole. SHERD_EINVAL: seed form without a seed, or arrays of more than 1.1 TB;
- * SHERD_EOPEN; SHERD_EIO, also if the disk has no room for the arrays, which is found before they
- * are made.
+ * was loaded. They are streamed and never held in memory as a whole. SHERD_EINVAL: seed form
+ * without a seed, or arrays of more than 1.1 TB; SHERD_EOPEN; SHERD_EIO, also if the disk has no
+ * room for the arrays, which is found before they are made; SHERD_EFORMAT: copied exposures with
+ * another digest, or a row that is not a permutation; SHERD_EINTERRUPTED.
  */
 SHERD_API int sherd_meta_save(sherd_meta *meta, const char *path,
                               const sherd_meta_save_options *opt, uint64_t *size,
                               sherd_diag *d) SHERD_MUST;
 
-/** Writes loaded metadata in the form in which it was read, for example after sherd_meta_use.
- *  Arrays are copied, not derived. SHERD_EFORMAT: exposures with another digest, or a row that is
- *  not a permutation. */
-SHERD_API int sherd_meta_save_again(sherd_meta *meta, const char *path, sherd_diag *d) SHERD_MUST;
-
-/**
- * Sets the hooks of sherd_meta_save, sherd_meta_verify and sherd_meta_shuffles, which are copied;
- * NULL: none. Progress counts the bytes of arrays. If a call is interrupted, nothing is written.
- */
-SHERD_API void sherd_meta_set_hooks(sherd_meta *meta, const sherd_hooks *hooks);
+/** Of calls that read all arrays. Zero-initialise, set size, then set what differs. */
+typedef struct sherd_meta_read_options {
+    size_t size;       /* sizeof(sherd_meta_read_options) */
+    sherd_hooks hooks; /* progress counts the bytes of arrays, of all operations */
+} sherd_meta_read_options;
 
 /**
  * Checks all of a loaded file: the seed matches the commitment in the manifest, exposures are
  * within range, every row is a permutation, unshuffles are the inverses and, if the seed is known,
  * it regenerates every number. SHERD_EFORMAT; the message names operation and row.
+ * SHERD_EINTERRUPTED.
  */
-SHERD_API int sherd_meta_verify(sherd_meta *meta, sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_meta_verify(sherd_meta *meta, const sherd_meta_read_options *opt,
+                                sherd_diag *d) SHERD_MUST;
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -174,13 +182,13 @@ SHERD_API int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table
                               uint64_t row, uint64_t rows, uint32_t *out, sherd_diag *d) SHERD_MUST;
 
 /**
- * Fills *out with operation i for sherd_product_options.shuffles. *out borrows from meta until the
- * next call or sherd_meta_free. The operation is verified as by sherd_meta_verify; the enshuffles
- * and rows of an expanded file are held in memory. SHERD_EFORMAT, SHERD_ENOMEM; SHERD_EINTERRUPTED
- * (sherd_meta_set_hooks).
+ * Fills *out, whose size the caller has set, with operation i for sherd_product_options.shuffles.
+ * *out borrows from meta until the next call or sherd_meta_free. The operation is verified as by
+ * sherd_meta_verify; the enshuffles and rows of an expanded file are held in memory. SHERD_EFORMAT,
+ * SHERD_ENOMEM, SHERD_EINTERRUPTED; *out is unchanged then.
  */
 SHERD_API int sherd_meta_shuffles(sherd_meta *meta, size_t i, struct sherd_shuffles *out,
-                                  sherd_diag *d) SHERD_MUST;
+                                  const sherd_meta_read_options *opt, sherd_diag *d) SHERD_MUST;
 
 typedef enum sherd_meta_usage {
     SHERD_META_SAME_USE,  /* the operands that the operation was used with before */

@@ -42,10 +42,11 @@ typedef enum sherd_encoding {
  * returns. An exposure that is not a node of the cluster is SHERD_EFORMAT.
  */
 typedef struct sherd_shuffles {
+    size_t size; /* sizeof(sherd_shuffles), set by the caller */
     const uint32_t *exposures;
     int (*perm)(void *ctx, size_t row, uint32_t *out);
-    void *ctx;
     int (*rows)(void *ctx, size_t row, uint32_t *out);
+    void *ctx;
 } sherd_shuffles;
 
 /** Zero-initialise, set size, then set what differs. */
@@ -187,7 +188,7 @@ typedef struct sherd_meta_request {
  * Errors: SHERD_ESHAPE: another shape or number of nodes; SHERD_EINVAL: a setting of *opt
  * disagrees, or several operations fit; SHERD_EFORMAT: no such operation; SHERD_EEXPOSURE: the
  * reuse rule forbids it; SHERD_EINTERRUPTED, and those of sherd_meta_load and
- * sherd_meta_save_again. *opt is unchanged and *out NULL then.
+ * sherd_meta_save. *opt is unchanged and *out NULL then.
  */
 SHERD_API int sherd_meta_take(sherd_meta **out, const char *path, const sherd_meta_request *what,
                               sherd_product_options *opt, sherd_meta_usage *usage,
@@ -272,7 +273,7 @@ SHERD_API void sherd_resident_free(sherd_resident *kept);
  * are not kept use exposures that depend only on the number of columns, so one operand in many
  * products shows a node the same columns.
  *
- * Parts of K (sherd_multiplier_keep_parts): every range of rows that a product takes is sent at its
+ * Parts of K (sherd_multiplier_keep): every range of rows that a product takes is sent at its
  * first use, in each direction, with its own permutations under K's exposures. It stays at the
  * nodes while there is room. All ranges are counted together.
  *

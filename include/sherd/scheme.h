@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "sherd/err.h"
+#include "sherd/field.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -52,6 +53,7 @@ typedef enum sherd_keeps {
     SHERD_KEEPS_LEFT = 2   /* A, as shares: a multiplier's operand */
 } sherd_keeps;
 
+/** Made by the library, which may add members at the end. */
 typedef struct sherd_scheme_info {
     sherd_scheme scheme;
     const char *name;      /* value of --scheme; at most 15 letters */
@@ -67,6 +69,8 @@ typedef struct sherd_scheme_info {
     unsigned takes;        /* SHERD_TAKES_... */
     sherd_scheme public_b; /* the scheme for a B that need not be hidden (maybe this); 0: none */
 } sherd_scheme_info;
+
+SHERD_API const sherd_field *sherd_scheme_info_fields(size_t *count);
 
 /** Returns the i-th scheme of the list; NULL after the last. */
 SHERD_API const sherd_scheme_info *sherd_scheme_at(size_t i);

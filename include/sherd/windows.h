@@ -1,5 +1,6 @@
 /*
- * Windows of images, the operands of a convolution. A plain description, sent in this form.
+ * Windows of images, the operands of a convolution. A plain description, sent to nodes in this
+ * form: it has no size and never grows.
  */
 #ifndef SHERD_WINDOWS_H
 #define SHERD_WINDOWS_H

@@ -372,30 +372,26 @@ const char *const sherd__node_states[] = { "connecting", "up", "lost", "banned",
 
 #define OF(member, TYPE, unit, text) SHERD__FIELD(sherd_node_info, member, TYPE, unit, text)
 
-const sherd_field *sherd_node_info_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        OF(name, TEXT, "", "name"),
-        OF(address, TEXT, "", "host and port"),
-        OF(domain, TEXT, "", "domain"),
-        OF(key, TEXT, "", "fingerprint of its key"),
-        OF(pid, I64, "", "process, of a local node"),
-        SHERD__FIELD_ENUM(sherd_node_info, state, sherd__node_states, "present state"),
-        OF(blas_core, TEXT, "", "kernels that it uses"),
-        OF(threads, U32, "", "threads that it computes with"),
-        OF(memory, U64, "bytes", "its budget"),
-        OF(gflops, F64, "GFLOP/s", "rate in float64"),
-        OF(residue_gflops, F64, "GFLOP/s", "rate for residues; 0: the same"),
-        OF(bytes_out, U64, "bytes", "sent to it"),
-        OF(bytes_in, U64, "bytes", "received from it"),
-        OF(work_out, U64, "bytes", "of these, blocks and tasks"),
-        OF(work_in, U64, "bytes", "of these, results"),
-        OF(tasks, U64, "tasks", "answered and accepted"),
-        OF(devices, U32, "devices", "that it computes with"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field node_info_fields[] = {
+    OF(name, TEXT, "", "name"),
+    OF(address, TEXT, "", "host and port"),
+    OF(domain, TEXT, "", "domain"),
+    OF(key, TEXT, "", "fingerprint of its key"),
+    OF(pid, I64, "", "process, of a local node"),
+    SHERD__FIELD_ENUM(sherd_node_info, state, sherd__node_states, "present state"),
+    OF(blas_core, TEXT, "", "kernels that it uses"),
+    OF(threads, U32, "", "threads that it computes with"),
+    OF(memory, U64, "bytes", "its budget"),
+    OF(gflops, F64, "GFLOP/s", "rate in float64"),
+    OF(residue_gflops, F64, "GFLOP/s", "rate for residues; 0: the same"),
+    OF(bytes_out, U64, "bytes", "sent to it"),
+    OF(bytes_in, U64, "bytes", "received from it"),
+    OF(work_out, U64, "bytes", "of these, blocks and tasks"),
+    OF(work_in, U64, "bytes", "of these, results"),
+    OF(tasks, U64, "tasks", "answered and accepted"),
+    OF(devices, U32, "devices", "that it computes with"),
+};
+SHERD__FIELDS(sherd_node_info, node_info_fields)
 
 sherd_node_info sherd__cluster_node(sherd_cluster *c, uint32_t i)
 {

@@ -379,20 +379,16 @@ void sherd_local_free(sherd_local *l)
     sherd__free(l);
 }
 
-const sherd_field *sherd_local_node_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        SHERD__FIELD(sherd_local_node, name, TEXT, "", "name"),
-        SHERD__FIELD(sherd_local_node, pid, I64, "", "process"),
-        SHERD__FIELD(sherd_local_node, address, TEXT, "", "host:port"),
-        SHERD__FIELD(sherd_local_node, up, BOOL, "", "its process runs"),
-        SHERD__FIELD(sherd_local_node, resident, U64, "bytes", "memory that its process holds"),
-        SHERD__FIELD(sherd_local_node, line, TEXT, "", "its line of a node file"),
-        SHERD__FIELD(sherd_local_node, log, TEXT, "", "file with its messages"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field local_node_fields[] = {
+    SHERD__FIELD(sherd_local_node, name, TEXT, "", "name"),
+    SHERD__FIELD(sherd_local_node, pid, I64, "", "process"),
+    SHERD__FIELD(sherd_local_node, address, TEXT, "", "host:port"),
+    SHERD__FIELD(sherd_local_node, up, BOOL, "", "its process runs"),
+    SHERD__FIELD(sherd_local_node, resident, U64, "bytes", "memory that its process holds"),
+    SHERD__FIELD(sherd_local_node, line, TEXT, "", "its line of a node file"),
+    SHERD__FIELD(sherd_local_node, log, TEXT, "", "file with its messages"),
+};
+SHERD__FIELDS(sherd_local_node, local_node_fields)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 

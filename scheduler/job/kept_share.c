@@ -14,7 +14,7 @@
 struct sherd__kept_share {
     sherd_cluster *cluster;
     sherd_view a;
-    sherd_keeping how; /* how.windows is NULL or points to the next member */
+    sherd_keep_options how; /* how.windows is NULL or points to the next member */
     sherd_windows windows;
     sherd_product_options opt;
     uint32_t spare;     /* as requested; opt.spare is set to 0 after shares had to be made again */
@@ -60,7 +60,8 @@ static int encode(sherd__kept_share *k, sherd_diag *d)
 }
 
 int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view a,
-                          const sherd_keeping *how, const sherd_product_options *opt, sherd_diag *d)
+                          const sherd_keep_options *how, const sherd_product_options *opt,
+                          sherd_diag *d)
 {
     *out = NULL;
     sherd__kept_share *k = sherd__calloc(1, sizeof *k);

@@ -12,10 +12,10 @@
 typedef struct sherd__kept_share sherd__kept_share;
 
 /** Encodes and sends `a`. `a` is borrowed and must not change until the operand is freed. `how` is
- *  copied; it must be valid for sherd_multiplier_keep_as. Nodes extract windows themselves. The
+ *  copied; it must be valid for sherd_multiplier_keep. Nodes extract windows themselves. The
  *  caller frees *out with sherd__kept_share_free. Errors of sherd_multiply. */
 int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view a,
-                          const sherd_keeping *how, const sherd_product_options *opt,
+                          const sherd_keep_options *how, const sherd_product_options *opt,
                           sherd_diag *d) SHERD_MUST;
 /** Computes C = A*B or A^T*B, where A is `rows` of the operand (of its windows if these are kept),
  *  in whole parts. SHERD_EUNSUPPORTED: A^T*B with a public B. SHERD_ERANGE: neither the primes nor

@@ -116,7 +116,9 @@ static int shuffles_init(shuffles *h, const remote *m, const drawing *of)
     }
     sherd__wipe(key, sizeof key);
     sherd__perm_key(h->key, m->seed, SHERD__PERM_LABEL, of->operation, 0);
-    h->s = (sherd_shuffles){ .exposures = h->exposures, .perm = shuffles_row, .ctx = h };
+    h->s = (sherd_shuffles){
+        .size = sizeof h->s, .exposures = h->exposures, .perm = shuffles_row, .ctx = h
+    };
     if (err) shuffles_fini(h, len);
     return err;
 }
@@ -223,7 +225,7 @@ static int round_images(sherd_kept *k, sherd_diag *d)
     return SHERD_OK;
 }
 
-static int remote_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **out,
+static int remote_keep(void *ctx, sherd_view a, const sherd_keep_options *how, sherd_kept **out,
                        sherd_diag *d)
 {
     remote *m = ctx;
@@ -409,14 +411,14 @@ static void remote_kept_shape(const sherd_kept *k, size_t *rows, size_t *cols, s
     sherd__windows_shape(&k->windows, rows, cols, part);
 }
 
-static int remote_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
-                      size_t ld, sherd_diag *d)
+static int remote_map(void *ctx, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ld,
+                      sherd_diag *d)
 {
     remote *m = ctx;
     if (hides(m)) return sherd_multiplier_map(m->local, op, a, b, out, ld, d);
     sherd_product_options opt = options(m, m->operation++);
     opt.exact = false;
-    return sherd_apply(m->cluster, (sherd_op)op, a, b ? *b : a, out, ld, &opt, NULL, d);
+    return sherd_apply(m->cluster, op, a, b, out, ld, &opt, NULL, d);
 }
 
 static void remote_free(void *ctx)

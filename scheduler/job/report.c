@@ -69,72 +69,64 @@ static const char *const encodings[] = { "auto", "dense", "csr", NULL };
     SHERD__FIELD_ARRAY(sherd_report, member, TYPE, nodes, unit, text)
 #define COUNT(member, TYPE, text) SHERD__FIELD(sherd_report, member, TYPE, "", text)
 
-const sherd_field *sherd_report_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        COUNT(nodes, U32, "nodes of the cluster"),
-        EACH(planned, U32, "", "columns or rows of A that were planned for each node"),
-        EACH(exposed_a, F64, "fraction", "of A's entries, given to each node"),
-        EACH(exposed_b, F64, "fraction", "of B's entries, given to each node"),
-        EACH(bytes_out, U64, "bytes", "sent to each node"),
-        EACH(bytes_in, U64, "bytes", "received from each node"),
-        { "states", SHERD_FIELD_ENUM, offsetof(sherd_report, states), sizeof(sherd_node_state),
-          offsetof(sherd_report, nodes), sherd__node_states, "",
-          "of each node at the end of the call" },
-        SHERD__FIELD(sherd_report, work_out, U64, "bytes", "of blocks and tasks"),
-        SHERD__FIELD(sherd_report, work_in, U64, "bytes", "of results"),
-        COUNT(tasks, U64, "tasks that were answered and accepted"),
-        COUNT(tasks_repeated, U64, "tasks that were sent again"),
-        COUNT(fragments, U64, "pieces that a node multiplied"),
-        COUNT(panels, U64, "row panels"),
-        COUNT(tiles, U64, "column tiles"),
-        COUNT(rows_skipped, U64, "all-zero rows that were not sent"),
-        SHERD__FIELD_ENUM(sherd_report, encoding, encodings, "how A was sent"),
-        COUNT(tasks_csr, U64, "tasks with a panel in CSR"),
-        COUNT(blocks, U32, "blocks that A was cut into"),
-        COUNT(threshold, U32, "answers that recover a product"),
-        COUNT(domains, U32, "domains of the nodes"),
-        COUNT(nodes_used, U32, "nodes that were up or were given work"),
-        COUNT(domains_used, U32, "domains of these"),
-        COUNT(tasks_cancelled, U64, "answers that were no longer needed"),
-        COUNT(encodings, U32, "times that shares were made"),
-        COUNT(masks_left, U64, "rows of masks that are left"),
-        COUNT(nodes_lost, U32, "nodes that were lost"),
-        COUNT(nodes_banned, U32, "nodes that were banned"),
-        COUNT(banned, TEXT, "their names"),
-        COUNT(scale_a, I32, "exponent of A's fixed point"),
-        COUNT(scale_b, I32, "exponent of B's fixed point"),
-        COUNT(bits_a, U32, "width of A"),
-        COUNT(bits_b, U32, "width of B"),
-        COUNT(primes, U32, "number of primes"),
-        COUNT(check_error, F64, "probability that a wrong answer is accepted"),
-        COUNT(check_tolerant, BOOL, "the check catches gross errors only"),
-        COUNT(seed, BYTES, "the seed that was used, a secret"),
-        SHERD__FIELD(sherd_report, seconds, F64, "s", "duration of the call"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field report_fields[] = {
+    COUNT(nodes, U32, "nodes of the cluster"),
+    EACH(planned, U32, "", "columns or rows of A that were planned for each node"),
+    EACH(exposed_a, F64, "fraction", "of A's entries, given to each node"),
+    EACH(exposed_b, F64, "fraction", "of B's entries, given to each node"),
+    EACH(bytes_out, U64, "bytes", "sent to each node"),
+    EACH(bytes_in, U64, "bytes", "received from each node"),
+    { "states", SHERD_FIELD_ENUM, offsetof(sherd_report, states), sizeof(sherd_node_state),
+      offsetof(sherd_report, nodes), sherd__node_states, "",
+      "of each node at the end of the call" },
+    SHERD__FIELD(sherd_report, work_out, U64, "bytes", "of blocks and tasks"),
+    SHERD__FIELD(sherd_report, work_in, U64, "bytes", "of results"),
+    COUNT(tasks, U64, "tasks that were answered and accepted"),
+    COUNT(tasks_repeated, U64, "tasks that were sent again"),
+    COUNT(fragments, U64, "pieces that a node multiplied"),
+    COUNT(panels, U64, "row panels"),
+    COUNT(tiles, U64, "column tiles"),
+    COUNT(rows_skipped, U64, "all-zero rows that were not sent"),
+    SHERD__FIELD_ENUM(sherd_report, encoding, encodings, "how A was sent"),
+    COUNT(tasks_csr, U64, "tasks with a panel in CSR"),
+    COUNT(blocks, U32, "blocks that A was cut into"),
+    COUNT(threshold, U32, "answers that recover a product"),
+    COUNT(domains, U32, "domains of the nodes"),
+    COUNT(nodes_used, U32, "nodes that were up or were given work"),
+    COUNT(domains_used, U32, "domains of these"),
+    COUNT(tasks_cancelled, U64, "answers that were no longer needed"),
+    COUNT(encodings, U32, "times that shares were made"),
+    COUNT(masks_left, U64, "rows of masks that are left"),
+    COUNT(nodes_lost, U32, "nodes that were lost"),
+    COUNT(nodes_banned, U32, "nodes that were banned"),
+    COUNT(banned, TEXT, "their names"),
+    COUNT(scale_a, I32, "exponent of A's fixed point"),
+    COUNT(scale_b, I32, "exponent of B's fixed point"),
+    COUNT(bits_a, U32, "width of A"),
+    COUNT(bits_b, U32, "width of B"),
+    COUNT(primes, U32, "number of primes"),
+    COUNT(check_error, F64, "probability that a wrong answer is accepted"),
+    COUNT(check_tolerant, BOOL, "the check catches gross errors only"),
+    COUNT(seed, BYTES, "the seed that was used, a secret"),
+    SHERD__FIELD(sherd_report, seconds, F64, "s", "duration of the call"),
+};
+SHERD__FIELDS(sherd_report, report_fields)
 
 #define OF_NODE(member, TYPE, unit, text) SHERD__FIELD(sherd_report_node, member, TYPE, unit, text)
 
-const sherd_field *sherd_report_node_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        OF_NODE(name, TEXT, "", "name"),
-        OF_NODE(address, TEXT, "", "host and port"),
-        OF_NODE(domain, TEXT, "", "domain"),
-        OF_NODE(key, TEXT, "", "fingerprint of its key"),
-        OF_NODE(pid, I64, "", "process, of a local node"),
-        SHERD__FIELD_ENUM(sherd_report_node, state, sherd__node_states, "at the end of the call"),
-        OF_NODE(blas_core, TEXT, "", "kernels that it uses"),
-        OF_NODE(tasks, U64, "", "tasks that it answered so far"),
-        OF_NODE(planned, U32, "", "columns or rows of A that were planned for it"),
-        OF_NODE(exposed_a, F64, "fraction", "of A's entries, given to it"),
-        OF_NODE(exposed_b, F64, "fraction", "of B's entries, given to it"),
-        OF_NODE(bytes_out, U64, "bytes", "sent to it"),
-        OF_NODE(bytes_in, U64, "bytes", "received from it"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field report_node_fields[] = {
+    OF_NODE(name, TEXT, "", "name"),
+    OF_NODE(address, TEXT, "", "host and port"),
+    OF_NODE(domain, TEXT, "", "domain"),
+    OF_NODE(key, TEXT, "", "fingerprint of its key"),
+    OF_NODE(pid, I64, "", "process, of a local node"),
+    SHERD__FIELD_ENUM(sherd_report_node, state, sherd__node_states, "at the end of the call"),
+    OF_NODE(blas_core, TEXT, "", "kernels that it uses"),
+    OF_NODE(tasks, U64, "", "tasks that it answered so far"),
+    OF_NODE(planned, U32, "", "columns or rows of A that were planned for it"),
+    OF_NODE(exposed_a, F64, "fraction", "of A's entries, given to it"),
+    OF_NODE(exposed_b, F64, "fraction", "of B's entries, given to it"),
+    OF_NODE(bytes_out, U64, "bytes", "sent to it"),
+    OF_NODE(bytes_in, U64, "bytes", "received from it"),
+};
+SHERD__FIELDS(sherd_report_node, report_node_fields)

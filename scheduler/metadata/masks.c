@@ -221,19 +221,15 @@ int sherd_masks_look(const char *path, const char *state, sherd_masks_info *out,
     return SHERD_OK;
 }
 
-const sherd_field *sherd_masks_info_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        SHERD__FIELD(sherd_masks_info, k, U64, "", "rows of B"),
-        SHERD__FIELD(sherd_masks_info, m, U64, "", "columns of B"),
-        SHERD__FIELD(sherd_masks_info, rows, U64, "", "rows of all A that the masks serve"),
-        SHERD__FIELD(sherd_masks_info, left, U64, "", "rows that are left"),
-        SHERD__FIELD(sherd_masks_info, bytes, U64, "bytes", "size of the file"),
-        SHERD__FIELD(sherd_masks_info, bits_a, U32, "", "width of A"),
-        SHERD__FIELD(sherd_masks_info, bits_b, U32, "", "width of B"),
-        SHERD__FIELD(sherd_masks_info, primes, U32, "", "number of primes"),
-        SHERD__FIELD(sherd_masks_info, b_sha256, BYTES, "", "digest of B"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field masks_info_fields[] = {
+    SHERD__FIELD(sherd_masks_info, k, U64, "", "rows of B"),
+    SHERD__FIELD(sherd_masks_info, m, U64, "", "columns of B"),
+    SHERD__FIELD(sherd_masks_info, rows, U64, "", "rows of all A that the masks serve"),
+    SHERD__FIELD(sherd_masks_info, left, U64, "", "rows that are left"),
+    SHERD__FIELD(sherd_masks_info, bytes, U64, "bytes", "size of the file"),
+    SHERD__FIELD(sherd_masks_info, bits_a, U32, "", "width of A"),
+    SHERD__FIELD(sherd_masks_info, bits_b, U32, "", "width of B"),
+    SHERD__FIELD(sherd_masks_info, primes, U32, "", "number of primes"),
+    SHERD__FIELD(sherd_masks_info, b_sha256, BYTES, "", "digest of B"),
+};
+SHERD__FIELDS(sherd_masks_info, masks_info_fields)

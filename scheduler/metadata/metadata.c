@@ -10,18 +10,10 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "core/options.h"
 #include "core/rand.h"
 #include "crypto/perm.h"
 #include "sherd/product.h"
-
-_Static_assert((int)SHERD_OP_SIGMOID == (int)SHERD_OP_SIGMOID &&
-                   (int)SHERD_OP_MINUS == (int)SHERD_OP_MINUS &&
-                   (int)SHERD_OP_SQUARE == (int)SHERD_OP_SQUARE &&
-                   (int)SHERD_OP_TIMES == (int)SHERD_OP_TIMES &&
-                   (int)SHERD_OP_RELU == (int)SHERD_OP_RELU &&
-                   (int)SHERD_OP_TANH == (int)SHERD_OP_TANH &&
-                   (int)SHERD_OP_EXP == (int)SHERD_OP_EXP,
-               "element-wise kinds have the numbers of sherd_op");
 
 int sherd__meta_no_memory(sherd_diag *d)
 {
@@ -38,13 +30,15 @@ const char *sherd__meta_where(const sherd_meta *meta)
 int sherd_meta_new(sherd_meta **out, const sherd_meta_settings *settings, const uint8_t *seed,
                    sherd_diag *d)
 {
+    sherd_meta_settings own;
     *out = NULL;
-    int err = sherd__metafile_check_settings(settings, d);
+    int err = sherd__options_read(&own, sizeof own, settings, "sherd_meta_settings", d);
+    if (!err) err = sherd__metafile_check_settings(&own, d);
     if (err) return err;
     sherd_meta *meta = sherd__calloc(1, sizeof *meta);
     if (!meta) return sherd__meta_no_memory(d);
     sherd__entropy os = sherd__entropy_os();
-    meta->f.settings = *settings;
+    meta->f.settings = own;
     meta->f.has_seed = true;
     if (seed) memcpy(meta->f.seed, seed, sizeof meta->f.seed);
     else os.fill(os.ctx, meta->f.seed, sizeof meta->f.seed);
@@ -55,16 +49,19 @@ int sherd_meta_new(sherd_meta **out, const sherd_meta_settings *settings, const 
 
 int sherd_meta_add(sherd_meta *meta, const sherd_meta_operation *op, sherd_diag *d)
 {
+    sherd_meta_operation own;
+    int err = sherd__options_read(&own, sizeof own, op, "sherd_meta_operation", d);
+    if (err) return err;
     if (meta->f.npz)
         return sherd__fail(d, SHERD_EINVAL, "build a new file",
                            "%s: a file cannot have more operations", sherd__meta_where(meta));
-    return sherd__metafile_add(&meta->f, op, d);
+    return sherd__metafile_add(&meta->f, &own, d);
 }
 
 static int add(sherd_meta *meta, sherd_op kind, uint64_t n, uint64_t k, uint64_t m, sherd_diag *d,
                const char *fmt, size_t layer)
 {
-    sherd_meta_operation op = { .kind = kind, .n = n, .k = k, .m = m };
+    sherd_meta_operation op = { .size = sizeof op, .kind = kind, .n = n, .k = k, .m = m };
     snprintf(op.name, sizeof op.name, fmt, layer);
     return sherd_meta_add(meta, &op, d);
 }
@@ -197,15 +194,10 @@ uint64_t sherd_meta_bytes(const sherd_meta *meta, size_t i)
     return bytes;
 }
 
-void sherd_meta_set_hooks(sherd_meta *meta, const sherd_hooks *hooks)
-{
-    meta->hooks = hooks ? *hooks : (sherd_hooks){ 0 };
-}
-
-void sherd__meta_begin(sherd_meta *meta)
+void sherd__meta_begin(sherd_meta *meta, const sherd_hooks *hooks)
 {
     meta->done = meta->total = 0;
-    meta->hooked = sherd__hooks_begin(&meta->hooks);
+    meta->hooked = sherd__hooks_begin(hooks);
     for (size_t i = 0; i < meta->f.count; i++) meta->total += sherd_meta_bytes(meta, i);
 }
 

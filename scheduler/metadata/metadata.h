@@ -17,8 +17,7 @@ typedef struct sherd__meta_lent {
 
 struct sherd_meta {
     sherd__metafile f;
-    bool seed_wrong; /* the file's seed does not match the commitment of its manifest */
-    sherd_hooks hooks;
+    bool seed_wrong;      /* the file's seed does not match the commitment of its manifest */
     sherd__hooked hooked; /* of the call that is under way */
     uint64_t done, total; /* bytes, of the current save or verification */
     /* Used by sherd_meta_shuffles: exposures, enshuffles, and `rows` if there is such a table. */
@@ -29,9 +28,9 @@ struct sherd_meta {
 
 /** Returns the file's name, for messages. */
 const char *sherd__meta_where(const sherd_meta *meta);
-/** Resets the count of bytes done for the hooks. sherd__meta_step adds len bytes, and
+/** Resets the count of bytes done, for the hooks of one call. sherd__meta_step adds len bytes, and
  *  returns SHERD_EINTERRUPTED if the callback asks to stop. */
-void sherd__meta_begin(sherd_meta *meta);
+void sherd__meta_begin(sherd_meta *meta, const sherd_hooks *hooks);
 int sherd__meta_step(sherd_meta *meta, uint64_t len, sherd_diag *d) SHERD_MUST;
 /** SHERD_EINVAL if there is no operation i. */
 int sherd__meta_index(const sherd_meta *meta, size_t i, sherd_diag *d) SHERD_MUST;

@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "core/options.h"
 #include "core/wipe.h"
 #include "crypto/perm.h"
 #include "sherd/product.h"
@@ -275,12 +276,15 @@ void sherd__meta_drop_shuffles(sherd_meta *meta)
     meta->exposures = NULL;
 }
 
-int sherd_meta_shuffles(sherd_meta *meta, size_t i, struct sherd_shuffles *out, sherd_diag *d)
+int sherd_meta_shuffles(sherd_meta *meta, size_t i, struct sherd_shuffles *out,
+                        const sherd_meta_read_options *opt, sherd_diag *d)
 {
     size_t bytes;
-    *out = (sherd_shuffles){ .exposures = NULL };
-    int err = sherd__meta_index(meta, i, d);
-    sherd__meta_begin(meta);
+    sherd_meta_read_options own;
+    int err = sherd__result_check(out, "sherd_shuffles", d);
+    if (!err) err = sherd__options_read(&own, sizeof own, opt, "sherd_meta_read_options", d);
+    if (!err) err = sherd__meta_index(meta, i, d);
+    if (!err) sherd__meta_begin(meta, &own.hooks);
     if (!err) err = sherd__meta_verify_operation(meta, i, d);
     if (err) return err;
     sherd__meta_drop_shuffles(meta);
@@ -294,7 +298,10 @@ int sherd_meta_shuffles(sherd_meta *meta, size_t i, struct sherd_shuffles *out, 
         sherd__meta_drop_shuffles(meta);
         return err;
     }
-    *out = (sherd_shuffles){ meta->exposures, lent_perm, meta,
-                             meta->lent[1].width ? lent_rows : NULL };
+    const sherd_shuffles found = { .exposures = meta->exposures,
+                                   .perm = lent_perm,
+                                   .rows = meta->lent[1].width ? lent_rows : NULL,
+                                   .ctx = meta };
+    sherd__result_write(out, &found, sizeof found);
     return SHERD_OK;
 }

@@ -2,8 +2,8 @@
  * Saves metadata. Tables are produced while they are written, a few rows at a time. If the seed is
  * known, they are derived from it; otherwise they are copied from the loaded file. Each group of
  * rows is derived twice, for the permutations and for their inverses, because that costs less than
- * keeping the inverses in memory. sherd_meta_save_again always copies the tables of an expanded
- * file, because the file must hold the numbers that a product has used.
+ * keeping the inverses in memory. Metadata that is saved as it was loaded has its tables copied
+ * always, because the file must hold the numbers that a product has used.
  */
 #include <limits.h>
 #include <string.h>
@@ -127,7 +127,7 @@ static int save(sherd_meta *meta, const char *path, const sherd_meta_save_option
                            "%s: the seed does not match the commitment of the manifest",
                            sherd__meta_where(meta));
     if (opt->seconds) memset(opt->seconds, 0, meta->f.count * sizeof *opt->seconds);
-    sherd__meta_begin(meta);
+    sherd__meta_begin(meta, &opt->hooks);
     int err = sherd__metafile_write(&meta->f, path, opt, &source, size, d);
     sherd__npz_reader_free(s.reader);
     if (s.scratch) sherd__wipe(s.scratch, s.scratch_len);
@@ -178,20 +178,24 @@ static int check_room(const sherd_meta *meta, const char *path, const sherd_meta
                        sherd__bytes_text((double)room, has));
 }
 
+/* Makes `opt` describe the form in which the metadata was loaded. */
+static void set_as_loaded(const sherd_meta *meta, sherd_meta_save_options *opt)
+{
+    opt->expanded = sherd_meta_expanded(meta);
+    opt->without_seed = !sherd_meta_seed(meta);
+    opt->deflate = false;
+    for (size_t i = 0; meta->f.npz && i < sherd__npz_count(meta->f.npz); i++)
+        opt->deflate |= sherd__npz_member_at(meta->f.npz, i)->deflated;
+}
+
 int sherd_meta_save(sherd_meta *meta, const char *path, const sherd_meta_save_options *opt,
                     uint64_t *size, sherd_diag *d)
 {
     sherd_meta_save_options own;
     int err = sherd__options_read(&own, sizeof own, opt, "sherd_meta_save_options", d);
-    if (!err) err = check_room(meta, path, &own, d);
-    return err ? err : save(meta, path, &own, sherd_meta_seed(meta) != NULL, size, d);
-}
-
-int sherd_meta_save_again(sherd_meta *meta, const char *path, sherd_diag *d)
-{
-    sherd_meta_save_options opt = { .expanded = sherd_meta_expanded(meta),
-                                    .without_seed = !sherd_meta_seed(meta) };
-    for (size_t i = 0; meta->f.npz && i < sherd__npz_count(meta->f.npz); i++)
-        opt.deflate |= sherd__npz_member_at(meta->f.npz, i)->deflated;
-    return save(meta, path, &opt, !sherd_meta_expanded(meta), NULL, d);
+    if (err) return err;
+    if (own.as_loaded) set_as_loaded(meta, &own);
+    bool derives = sherd_meta_seed(meta) && !(own.as_loaded && own.expanded);
+    err = check_room(meta, path, &own, d);
+    return err ? err : save(meta, path, &own, derives, size, d);
 }

@@ -10,6 +10,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "core/options.h"
 #include "core/wipe.h"
 #include "crypto/perm.h"
 #include "scheduler/metadata/metadata.h"
@@ -189,10 +190,11 @@ int sherd__meta_verify_operation(sherd_meta *meta, size_t i, sherd_diag *d)
     return err;
 }
 
-int sherd_meta_verify(sherd_meta *meta, sherd_diag *d)
+int sherd_meta_verify(sherd_meta *meta, const sherd_meta_read_options *opt, sherd_diag *d)
 {
-    int err = SHERD_OK;
-    sherd__meta_begin(meta);
+    sherd_meta_read_options own;
+    int err = sherd__options_read(&own, sizeof own, opt, "sherd_meta_read_options", d);
+    if (!err) sherd__meta_begin(meta, &own.hooks);
     for (size_t i = 0; i < meta->f.count && !err; i++)
         err = sherd__meta_verify_operation(meta, i, d);
     if (!err && meta->seed_wrong)

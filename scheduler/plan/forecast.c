@@ -461,42 +461,38 @@ int sherd_forecast_multiply(sherd_view a, sherd_view b, const sherd_product_opti
     return err;
 }
 
-const sherd_field *sherd_forecast_fields(size_t *count)
-{
-    static const char *const encodings[] = { "auto", "dense", "csr", NULL };
-    static const sherd_field fields[] = {
-        SHERD__FIELD(sherd_forecast, scheme, U32, "", "number of the scheme"),
-        SHERD__FIELD(sherd_forecast, nodes, U32, "", "nodes"),
-        SHERD__FIELD(sherd_forecast, primes, U32, "", "primes; 0: one product in float64"),
-        SHERD__FIELD(sherd_forecast, blocks, U32, "", "blocks that A is cut into"),
-        SHERD__FIELD(sherd_forecast, threshold, U32, "", "answers that decode"),
-        SHERD__FIELD(sherd_forecast, slack, U32, "", "answers that may be missing"),
-        SHERD__FIELD(sherd_forecast, panels, U64, "", "row panels"),
-        SHERD__FIELD(sherd_forecast, tiles, U64, "", "column tiles"),
-        SHERD__FIELD(sherd_forecast, tasks, U64, "", "tasks to compute"),
-        SHERD__FIELD_ENUM(sherd_forecast, encoding, encodings, "how A is sent"),
-        SHERD__FIELD(sherd_forecast, tasks_csr, U64, "", "tasks with a panel in CSR"),
-        SHERD__FIELD(sherd_forecast, seconds_dense, F64, "s", "what differs, if A is sent dense"),
-        SHERD__FIELD(sherd_forecast, seconds_csr, F64, "s", "what differs, if A is sent in CSR"),
-        SHERD__FIELD(sherd_forecast, bytes_out, U64, "bytes", "sent to the nodes"),
-        SHERD__FIELD(sherd_forecast, bytes_in, U64, "bytes", "received from the nodes"),
-        SHERD__FIELD(sherd_forecast, at_most, BOOL, "", "the numbers of bytes are upper bounds"),
-        SHERD__FIELD(sherd_forecast, flops, F64, "", "of all nodes; a multiply-add is two"),
-        SHERD__FIELD(sherd_forecast, node_memory, U64, "bytes", "held by one node at most"),
-        SHERD__FIELD(sherd_forecast, exposure_a, F64, "fraction", "of A, to the most exposed node"),
-        SHERD__FIELD(sherd_forecast, exposure_b, F64, "fraction", "of B, to the most exposed node"),
-        SHERD__FIELD(sherd_forecast, seconds, F64, "s", "until the result is there"),
-        SHERD__FIELD(sherd_forecast, seconds_nodes, F64, "s", "the nodes' products alone"),
-        SHERD__FIELD(sherd_forecast, seconds_links, F64, "s", "the links alone"),
-        SHERD__FIELD(sherd_forecast, seconds_here, F64, "s", "this machine's own work alone"),
-        SHERD__FIELD(sherd_forecast, seconds_cores, F64, "s", "all work on this machine's cores"),
-        SHERD__FIELD(sherd_forecast, bound, NAME, "", "the slowest of these"),
-        SHERD__FIELD(sherd_forecast, own_seconds, F64, "s", "the same product by dgemm here"),
-        SHERD__FIELD(sherd_forecast, rates.gflops, F64, "1e9/s", "of the product here"),
-        SHERD__FIELD(sherd_forecast, rates.node_gflops, F64, "1e9/s", "of one node"),
-        SHERD__FIELD(sherd_forecast, rates.session, F64, "bytes/s", "of one thread, in sessions"),
-        SHERD__FIELD(sherd_forecast, rates.link, F64, "bytes/s", "of all links together"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const char *const encodings[] = { "auto", "dense", "csr", NULL };
+static const sherd_field forecast_fields[] = {
+    SHERD__FIELD(sherd_forecast, scheme, U32, "", "number of the scheme"),
+    SHERD__FIELD(sherd_forecast, nodes, U32, "", "nodes"),
+    SHERD__FIELD(sherd_forecast, primes, U32, "", "primes; 0: one product in float64"),
+    SHERD__FIELD(sherd_forecast, blocks, U32, "", "blocks that A is cut into"),
+    SHERD__FIELD(sherd_forecast, threshold, U32, "", "answers that decode"),
+    SHERD__FIELD(sherd_forecast, slack, U32, "", "answers that may be missing"),
+    SHERD__FIELD(sherd_forecast, panels, U64, "", "row panels"),
+    SHERD__FIELD(sherd_forecast, tiles, U64, "", "column tiles"),
+    SHERD__FIELD(sherd_forecast, tasks, U64, "", "tasks to compute"),
+    SHERD__FIELD_ENUM(sherd_forecast, encoding, encodings, "how A is sent"),
+    SHERD__FIELD(sherd_forecast, tasks_csr, U64, "", "tasks with a panel in CSR"),
+    SHERD__FIELD(sherd_forecast, seconds_dense, F64, "s", "what differs, if A is sent dense"),
+    SHERD__FIELD(sherd_forecast, seconds_csr, F64, "s", "what differs, if A is sent in CSR"),
+    SHERD__FIELD(sherd_forecast, bytes_out, U64, "bytes", "sent to the nodes"),
+    SHERD__FIELD(sherd_forecast, bytes_in, U64, "bytes", "received from the nodes"),
+    SHERD__FIELD(sherd_forecast, at_most, BOOL, "", "the numbers of bytes are upper bounds"),
+    SHERD__FIELD(sherd_forecast, flops, F64, "", "of all nodes; a multiply-add is two"),
+    SHERD__FIELD(sherd_forecast, node_memory, U64, "bytes", "held by one node at most"),
+    SHERD__FIELD(sherd_forecast, exposure_a, F64, "fraction", "of A, to the most exposed node"),
+    SHERD__FIELD(sherd_forecast, exposure_b, F64, "fraction", "of B, to the most exposed node"),
+    SHERD__FIELD(sherd_forecast, seconds, F64, "s", "until the result is there"),
+    SHERD__FIELD(sherd_forecast, seconds_nodes, F64, "s", "the nodes' products alone"),
+    SHERD__FIELD(sherd_forecast, seconds_links, F64, "s", "the links alone"),
+    SHERD__FIELD(sherd_forecast, seconds_here, F64, "s", "this machine's own work alone"),
+    SHERD__FIELD(sherd_forecast, seconds_cores, F64, "s", "all work on this machine's cores"),
+    SHERD__FIELD(sherd_forecast, bound, NAME, "", "the slowest of these"),
+    SHERD__FIELD(sherd_forecast, own_seconds, F64, "s", "the same product by dgemm here"),
+    SHERD__FIELD(sherd_forecast, rates.gflops, F64, "1e9/s", "of the product here"),
+    SHERD__FIELD(sherd_forecast, rates.node_gflops, F64, "1e9/s", "of one node"),
+    SHERD__FIELD(sherd_forecast, rates.session, F64, "bytes/s", "of one thread, in sessions"),
+    SHERD__FIELD(sherd_forecast, rates.link, F64, "bytes/s", "of all links together"),
+};
+SHERD__FIELDS(sherd_forecast, forecast_fields)

@@ -113,11 +113,14 @@ int sherd__prepare_draw(sherd__prepared *p, size_t len, const sherd_product_opti
     else p->entropy.fill(p->entropy.ctx, p->seed, sizeof p->seed);
     sherd__perm_key(p->perm_key, p->seed, SHERD__PERM_LABEL, opt->operation, 0);
     sherd__perm_key(p->rows_key, p->seed, SHERD__ROWS_LABEL, opt->operation, 0);
-    if (opt->shuffles) p->shuffles = *opt->shuffles;
+    int err = !opt->shuffles ? SHERD_OK
+                             : sherd__options_read(&p->shuffles, sizeof p->shuffles, opt->shuffles,
+                                                   "sherd_shuffles", d);
+    if (err) return err;
     if (!(p->exposures = sherd__calloc(len, sizeof *p->exposures))) return SHERD_ENOMEM;
-    if (opt->shuffles) return take_exposures(p, len, opt->shuffles->exposures, d);
+    if (opt->shuffles) return take_exposures(p, len, p->shuffles.exposures, d);
     sherd__perm_key(key, p->seed, SHERD__EXPO_LABEL, opt->operation, 0);
-    int err = sherd__exposures(key, len, p->slots, opt->balanced, p->exposures);
+    err = sherd__exposures(key, len, p->slots, opt->balanced, p->exposures);
     sherd__wipe(key, sizeof key);
     return err;
 }
@@ -372,7 +375,7 @@ int sherd__prepared_next(sherd__prepared *p, const sherd__matrices *m,
     return err;
 }
 
-int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
+int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keep_options *how,
                         const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
 {
     const sherd__scheme *e = sherd__scheme_find(opt->scheme);

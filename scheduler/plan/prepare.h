@@ -115,7 +115,7 @@ int sherd__prepared_next(sherd__prepared *p, const sherd__matrices *m,
  * caller must call sherd__prepared_fini on *p in any case. SHERD_EUNSUPPORTED: the scheme lacks
  * SHERD_KEEPS_LEFT; other errors as sherd__prepare_multiply.
  */
-int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
+int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keep_options *how,
                         const sherd__nodes *nodes, const sherd_product_options *opt,
                         sherd_diag *d) SHERD_MUST;
 /** Sets the next B and the destination of A*B (transposed: A^T*B), where A is `rows` of the kept

@@ -24,9 +24,9 @@ static int stored_rows(void *ctx, uint64_t row, uint32_t n, uint32_t *perm)
     return s->rows(s->ctx, (size_t)row, perm);
 }
 
-static sherd__perm_source rows_source(sherd__prepared *p, const sherd_product_options *opt)
+static sherd__perm_source rows_source(sherd__prepared *p)
 {
-    if (!opt->shuffles || !opt->shuffles->rows) return sherd__perm_from_key(p->rows_key);
+    if (!p->shuffles.rows) return sherd__perm_from_key(p->rows_key);
     return (sherd__perm_source){ stored_rows, &p->shuffles };
 }
 
@@ -219,7 +219,7 @@ static int partition_prepare(sherd__prepared *p, const sherd__matrices *m,
     };
     memcpy(deal.primes, sherd__primes_default.p, sizeof deal.primes);
     if (!plain) deal.perm = sherd__prepare_perms(p, opt);
-    if (!plain && opt->shuffle_rows) deal.rows = rows_source(p, opt);
+    if (!plain && opt->shuffle_rows) deal.rows = rows_source(p);
     err = sherd__partition_open(&p->hiding, &deal);
     if (err) return err;
     for (uint32_t i = 0; i < p->slots; i++)

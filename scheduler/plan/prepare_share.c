@@ -384,7 +384,7 @@ static double check_error(const sherd__prepared *p, bool windows)
 typedef struct kept_attempt {
     sherd__prepared *p;
     sherd_view a;
-    const sherd_keeping *how;
+    const sherd_keep_options *how;
     size_t part;
     work k;
     const sherd_product_options *opt;
@@ -425,7 +425,7 @@ static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, size_t *p
     return err ? err : choose_code(p, part, nodes, opt, d);
 }
 
-static work work_of(sherd_view a, const sherd_keeping *how, bool transposed_too)
+static work work_of(sherd_view a, const sherd_keep_options *how, bool transposed_too)
 {
     work k = { .left = a.cols, .each = 1, .inner = a.cols, .transposed_too = transposed_too };
     sherd__windows w;
@@ -439,7 +439,7 @@ static work work_of(sherd_view a, const sherd_keeping *how, bool transposed_too)
 }
 
 /* Checked here because nodes would otherwise refuse one task after another until the job ends. */
-static int check_window(const sherd_keeping *how, const work *k, sherd_diag *d)
+static int check_window(const sherd_keep_options *how, const work *k, sherd_diag *d)
 {
     if (!how->windows || k->inner <= SHERD__WINDOW_MAX) return SHERD_OK;
     return sherd__fail(d, SHERD_EFEWNODES, "keep the matrix of windows, or use smaller ones",
@@ -471,7 +471,7 @@ static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_
  * Plans and opens an A that is kept, while the right operands are unknown. These have opt->bits_b
  * bits (or opt->bits) and any number of columns, and may be multiplied from either side.
  */
-static int share_keep(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
+static int share_keep(sherd__prepared *p, sherd_view a, const sherd_keep_options *how,
                       const sherd__nodes *all_nodes, const sherd_product_options *opt,
                       sherd_diag *d)
 {

@@ -175,32 +175,24 @@ int sherd_profile_digest(sherd_profile *p, uint8_t sha256[32], sherd_diag *d)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-const sherd_field *sherd_profile_info_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        SHERD__FIELD(sherd_profile_info, rows, U64, "", "rows"),
-        SHERD__FIELD(sherd_profile_info, cols, U64, "", "columns"),
-        SHERD__FIELD(sherd_profile_info, nonzeros, U64, "", "entries that are not 0"),
-        SHERD__FIELD(sherd_profile_info, nonfinite, U64, "", "NaN and infinities"),
-        SHERD__FIELD(sherd_profile_info, min_abs, F64, "", "least magnitude of a finite entry"),
-        SHERD__FIELD(sherd_profile_info, max_abs, F64, "", "largest magnitude of a finite entry"),
-        SHERD__FIELD(sherd_profile_info, integers, BOOL, "", "every entry is finite and whole"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field profile_info_fields[] = {
+    SHERD__FIELD(sherd_profile_info, rows, U64, "", "rows"),
+    SHERD__FIELD(sherd_profile_info, cols, U64, "", "columns"),
+    SHERD__FIELD(sherd_profile_info, nonzeros, U64, "", "entries that are not 0"),
+    SHERD__FIELD(sherd_profile_info, nonfinite, U64, "", "NaN and infinities"),
+    SHERD__FIELD(sherd_profile_info, min_abs, F64, "", "least magnitude of a finite entry"),
+    SHERD__FIELD(sherd_profile_info, max_abs, F64, "", "largest magnitude of a finite entry"),
+    SHERD__FIELD(sherd_profile_info, integers, BOOL, "", "every entry is finite and whole"),
+};
+SHERD__FIELDS(sherd_profile_info, profile_info_fields)
 
-const sherd_field *sherd_rounding_fields(size_t *count)
-{
-    static const sherd_field fields[] = {
-        SHERD__FIELD(sherd_rounding, vanished, U64, "", "entries that are not 0 and become 0"),
-        SHERD__FIELD(sherd_rounding, nonzeros, U64, "", "entries that are not 0"),
-        SHERD__FIELD(sherd_rounding, relative_error, F64, "",
-                     "largest error, divided by the largest entry"),
-        SHERD__FIELD(sherd_rounding, max_error, F64, "", "largest error of an entry"),
-        SHERD__FIELD(sherd_rounding, max_abs, F64, "", "largest entry"),
-        SHERD__FIELD(sherd_rounding, scale, I32, "", "entries are multiples of 2^-scale"),
-    };
-    *count = sizeof fields / sizeof *fields;
-    return fields;
-}
+static const sherd_field rounding_fields[] = {
+    SHERD__FIELD(sherd_rounding, vanished, U64, "", "entries that are not 0 and become 0"),
+    SHERD__FIELD(sherd_rounding, nonzeros, U64, "", "entries that are not 0"),
+    SHERD__FIELD(sherd_rounding, relative_error, F64, "",
+                 "largest error, divided by the largest entry"),
+    SHERD__FIELD(sherd_rounding, max_error, F64, "", "largest error of an entry"),
+    SHERD__FIELD(sherd_rounding, max_abs, F64, "", "largest entry"),
+    SHERD__FIELD(sherd_rounding, scale, I32, "", "entries are multiples of 2^-scale"),
+};
+SHERD__FIELDS(sherd_rounding, rounding_fields)

@@ -31,7 +31,7 @@ typedef struct sherd__planner {
                 sherd_diag *d);
     /** SHERD_KEEPS_LEFT: `keep` plans and opens an A that is kept; `right` sets the next B for
      *  `rows` of it. */
-    int (*keep)(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
+    int (*keep)(sherd__prepared *p, sherd_view a, const sherd_keep_options *how,
                 const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d);
     int (*right)(sherd__prepared *p, const sherd__kept_product *m, const sherd_product_options *opt,
                  sherd_diag *d);

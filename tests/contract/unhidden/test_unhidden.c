@@ -143,14 +143,13 @@ static void its_kept_operands_are_in_clear(void **state)
     assert_memory_equal(c, want, sizeof c);
     sherd_resident_free(resident);
     if (sherd_multiplier_cluster(&m, cluster, &o, &d)) fail_msg("%s", d.message);
-    if (sherd_multiplier_keep(m, a, &kept, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_keep(&kept, m, a, NULL, &d)) fail_msg("%s", d.message);
     memset(c, 0, sizeof c);
     if (sherd_multiplier_multiply_kept(m, kept, false, b, c, COLS, &d)) fail_msg("%s", d.message);
     if (sherd_multiplier_multiply_kept(m, kept, true, t, ct, COLS, &d)) fail_msg("%s", d.message);
     assert_memory_equal(c, want, sizeof c);
     assert_memory_equal(ct, want_t, sizeof ct);
-    if (sherd_multiplier_map(m, SHERD_OP_SQUARE, t, NULL, back, COLS, &d))
-        fail_msg("%s", d.message);
+    if (sherd_multiplier_map(m, SHERD_OP_SQUARE, t, t, back, COLS, &d)) fail_msg("%s", d.message);
     for (size_t i = 0; i < ROWS * COLS; i++)
         assert_true(back[i] == t_data[i] * t_data[i]); /* over the nodes, as under plain */
     sherd_multiplier_release(m, kept);
@@ -167,7 +166,8 @@ static void its_operands_are_not_kept_as_shares(void **state)
     };
     sherd_product_options o = options(true);
     sherd_diag d = { 0 };
-    assert_int_equal(sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = ROWS }, &nodes, &o, &d),
+    assert_int_equal(sherd__prepare_kept(&p, a, &(sherd_keep_options){ .part = ROWS }, &nodes, &o,
+                                         &d),
                      SHERD_EUNSUPPORTED);
     assert_non_null(strstr(d.message, "unhidden"));
     sherd__prepared_fini(&p);

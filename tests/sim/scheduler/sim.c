@@ -294,7 +294,7 @@ static int prepare(const sim_options *o, sherd__prepared *p, sherd_view a, sherd
                    const sherd__nodes *nodes, const sherd_product_options *po,
                    const sherd__windows *w, sherd_diag *d)
 {
-    const sherd_keeping how = { o->n, &o->windows, o->m };
+    const sherd_keep_options how = { sizeof how, o->n, &o->windows, o->m };
     if (o->op)
         return sherd__prepare_apply(p, o->op, &(sherd__matrices){ a, b, c, o->k }, nodes, po, d);
     if (!w->count)

@@ -310,7 +310,7 @@ static void with_shuffles(const char *path, const uint8_t *seed, bool dot, bool 
     static double x[40 * 30], y[30 * 50];
     sherd_product_options o = { .size = sizeof o };
     sherd_meta *meta = NULL;
-    sherd_shuffles s;
+    sherd_shuffles s = { .size = sizeof s };
     sherd_diag d = { 0 };
     for (unsigned i = 0; i < 1200; i++) x[i] = sin((double)i);
     for (unsigned i = 0; i < 1500; i++) y[i] = cos((double)i);
@@ -319,7 +319,8 @@ static void with_shuffles(const char *path, const uint8_t *seed, bool dot, bool 
     o.operation = dot ? 0 : 1;
     o.seed = seed;
     if (path) {
-        if (sherd_meta_load(&meta, path, &d) || sherd_meta_shuffles(meta, dot ? 0 : 1, &s, &d))
+        if (sherd_meta_load(&meta, path, &d) ||
+            sherd_meta_shuffles(meta, dot ? 0 : 1, &s, NULL, &d))
             fail_msg("%s", d.message);
         o.shuffles = &s;
     }
@@ -356,9 +357,13 @@ static void stored_metadata_gives_the_results_of_its_seed(void **state)
     char dir[] = "/tmp/sherd-product-XXXXXX", files[3][64];
     const uint8_t seed[32] = { 7, 7 };
     sherd_meta *meta;
-    sherd_meta_settings settings = { .nodes = NODES, .group = 2 };
-    sherd_meta_operation dot = { .name = "z", .kind = SHERD_OP_PRODUCT, .n = 40, .k = 30, .m = 50 };
-    sherd_meta_operation map = { .name = "a", .kind = SHERD_OP_TANH, .n = 40, .m = 30 };
+    sherd_meta_settings settings = { .size = sizeof settings, .nodes = NODES, .group = 2 };
+    sherd_meta_operation dot = {
+        .size = sizeof dot, .name = "z", .kind = SHERD_OP_PRODUCT, .n = 40, .k = 30, .m = 50
+    };
+    sherd_meta_operation map = {
+        .size = sizeof map, .name = "a", .kind = SHERD_OP_TANH, .n = 40, .m = 30
+    };
     assert_non_null(mkdtemp(dir));
     assert_int_equal(sherd_meta_new(&meta, &settings, seed, NULL), SHERD_OK);
     assert_int_equal(sherd_meta_add(meta, &dot, NULL), SHERD_OK);

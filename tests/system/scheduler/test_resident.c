@@ -97,7 +97,7 @@ static void script(sherd_multiplier m, double *out)
     for (size_t i = 0; i < 500; i++) y[i] = i % 4 ? cos((double)i) : 0;
     for (size_t i = 0; i < 750; i++) z[i] = (double)(i % 11) - 5;
     sherd_view vx = sherd_view_c(x, SHERD_F64, 30, 20), vz = sherd_view_c(z, SHERD_F64, 30, 25);
-    assert_int_equal(sherd_multiplier_keep(m, vx, &kept, NULL), 0);
+    assert_int_equal(sherd_multiplier_keep(&kept, m, vx, NULL, NULL), 0);
     memset(x, 0, sizeof x); /* the values were copied */
     for (size_t w = 1; w <= 25; w += 8, out += 2000) {
         sherd_view vy = sherd_view_sub(sherd_view_c(y, SHERD_F64, 20, 25), 0, 20, 0, w);
@@ -109,10 +109,9 @@ static void script(sherd_multiplier m, double *out)
                          0);
     }
     sherd_multiplier_release(m, kept);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_SIGMOID, vz, NULL, out, 25, NULL), 0);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_TIMES, vz, &vz, out + 800, 25, NULL), 0);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_TANH, vz, NULL, z, 25, NULL),
-                     0); /* in place */
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_SIGMOID, vz, vz, out, 25, NULL), 0);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_TIMES, vz, vz, out + 800, 25, NULL), 0);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_TANH, vz, vz, z, 25, NULL), 0); /* in place */
     memcpy(out + 1600, z, sizeof z);
 }
 
@@ -166,7 +165,8 @@ static void an_operand_sent_again_shows_each_node_the_same_entries(void **state)
     for (unsigned i = 0; i < K * K; i++) k[i] = i + 0.5;
     for (unsigned i = 0; i < K * 2; i++) b[i] = i;
     assert_int_equal(sherd_multiplier_cluster(&m, cluster, &o, NULL), 0);
-    assert_int_equal(sherd_multiplier_keep(m, sherd_view_c(k, SHERD_F64, K, K), &kept, NULL), 0);
+    assert_int_equal(sherd_multiplier_keep(&kept, m, sherd_view_c(k, SHERD_F64, K, K), NULL, NULL),
+                     0);
     /* One column, again, then two: too many for the first plan */
     for (unsigned i = 0; i < 4; i++) {
         size_t w = i < 2 ? 1 : 2;
@@ -255,7 +255,8 @@ static void a_takeover_still_counts_when_an_operand_is_sent_again(void **state)
     o.balanced = true; /* a quarter for each; the bound is a half */
     takeovers_len = losses = 0;
     assert_int_equal(sherd_multiplier_cluster(&m, four, &o, NULL), 0);
-    assert_int_equal(sherd_multiplier_keep(m, sherd_view_c(k, SHERD_F64, K, K), &kept, NULL), 0);
+    assert_int_equal(sherd_multiplier_keep(&kept, m, sherd_view_c(k, SHERD_F64, K, K), NULL, NULL),
+                     0);
     for (unsigned w = 1; w <= 2; w++) { /* two columns: the operand is sent again */
         send_signal(local_pid(four, 4 - w), SIGKILL);
         local_gone(four, 4 - w);
@@ -287,7 +288,8 @@ static void both_orientations_of_a_kept_operand_share_its_bound(void **state)
     o.balanced = true;
     o.exposure_max = 0.3;
     assert_int_equal(sherd_multiplier_cluster(&m, cluster, &o, NULL), 0);
-    assert_int_equal(sherd_multiplier_keep(m, sherd_view_c(k, SHERD_F64, K, K), &kept, NULL), 0);
+    assert_int_equal(sherd_multiplier_keep(&kept, m, sherd_view_c(k, SHERD_F64, K, K), NULL, NULL),
+                     0);
     sherd_view v = sherd_view_c(b, SHERD_F64, K, 1);
     assert_int_equal(sherd_multiplier_multiply_kept(m, kept, false, v, c, 1, NULL), 0);
     bytes_to(before);

@@ -37,7 +37,8 @@ static void keep(kept_case *t, sherd_cluster *c, const sherd_product_options *o)
     t->w = share_matrix(K, M);
     t->d = share_matrix(N, M);
     if (sherd_multiplier_cluster(&t->m, c, o, &d)) fail_msg("%s", d.message);
-    if (sherd_multiplier_keep(t->m, share_view(t->xs, N, K), &t->x, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_keep(&t->x, t->m, share_view(t->xs, N, K), NULL, &d))
+        fail_msg("%s", d.message);
 }
 
 static void kept_product(kept_case *t, bool transposed)
@@ -151,7 +152,8 @@ static void released_operands_are_freed_at_the_nodes(void **s)
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
     for (unsigned round = 0; round < 4; round++) {
         sherd_kept *x;
-        if (sherd_multiplier_keep(m, share_view(xs, ROWS, COLS), &x, &d)) fail_msg("%s", d.message);
+        if (sherd_multiplier_keep(&x, m, share_view(xs, ROWS, COLS), NULL, &d))
+            fail_msg("%s", d.message);
         if (sherd_multiplier_multiply_kept(m, x, false, share_view(w, COLS, 1), got, 1, &d))
             fail_msg("round %u: %s", round, d.message);
         share_must_equal(got, want, ROWS, "X w");
@@ -182,7 +184,8 @@ static void a_node_that_lags_behind_does_not_delay_the_next_product(void **s)
                                    share_view(e, ROWS, 7));
     assert_non_null(got);
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
-    if (sherd_multiplier_keep(m, share_view(xs, ROWS, INNER), &x, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_keep(&x, m, share_view(xs, ROWS, INNER), NULL, &d))
+        fail_msg("%s", d.message);
     send_signal(local_pid(c, 3), SIGSTOP);
     if (sherd_multiplier_multiply_kept(m, x, false, share_view(w, INNER, COLS), got, COLS, &d))
         fail_msg("%s", d.message);

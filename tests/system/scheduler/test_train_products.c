@@ -23,6 +23,7 @@
 #include "sherd/product.h"
 #include "tests/support/send_signal.h"
 #include "tests/system/scheduler/local_nodes.h"
+#include "tests/support/keep.h"
 
 enum { N = 250, K = 24, PART = 40, PARTS = 7, CLASSES = 4, EPOCHS = 3, HIDDEN = 13, BITS = 17 };
 enum { COUNT_MAX = 2000 };
@@ -80,7 +81,7 @@ static void train(sherd_multiplier m, bool maps, bool keeps, bool rounding, cons
     assert_true(count <= COUNT_MAX);
     assert_int_equal(sherd__optimiser_init(&o, &how, count, NULL), 0);
     memcpy(sherd__network_params(n), began_with, len);
-    if (sherd_multiplier_keep_parts(m, x, PART, &kept, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_keep(&kept, m, x, keep_parts(PART), &d)) fail_msg("%s", d.message);
     for (unsigned epoch = 0; epoch < EPOCHS; epoch++) {
         for (unsigned i = 0; i < PARTS; i++) {
             size_t first = (3 * i + epoch) % PARTS * PART;
@@ -309,7 +310,7 @@ static void a_step_sends_shares_of_the_other_operands_only(void **s)
     sherd_view dy = sherd_view_c(got, SHERD_F64, PART, HIDDEN);
     for (unsigned i = 0; i < K * HIDDEN; i++) w[i] = began_with[i];
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
-    if (sherd_multiplier_keep_parts(m, x, PART, &kept, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_keep(&kept, m, x, keep_parts(PART), &d)) fail_msg("%s", d.message);
     for (unsigned round = 0; round < 3; round++) {
         for (size_t i = 0; i < 3; i++) {
             sherd_rows rows = { (2 * i + round % 2) * PART, PART };
@@ -347,8 +348,8 @@ static void parts_of_a_kept_operand_share_one_bound(void **s)
     for (unsigned i = 0; i < 3; i++) {
         o.exposure_max = i == 0 ? 0.3 : i == 1 ? 0.41 : 0;
         assert_int_equal(sherd_multiplier_cluster(&m, c, &o, NULL), 0);
-        assert_int_equal(sherd_multiplier_keep_parts(m, sherd_view_c(xs, SHERD_F64, N, K), PART,
-                                                     &kept, NULL),
+        assert_int_equal(sherd_multiplier_keep(&kept, m, sherd_view_c(xs, SHERD_F64, N, K),
+                                               keep_parts(PART), NULL),
                          0);
         for (unsigned round = 0; round < 2; round++) {
             for (size_t first = 0; first < N; first += PART) {
@@ -394,7 +395,8 @@ static void parts_that_do_not_fit_take_turns_at_the_nodes(void **s)
     o.exact = false;
     o.exposure_max = 1;
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
-    if (sherd_multiplier_keep_parts(m, sherd_view_c(x, SHERD_F64, ROWS, COLS), BATCH, &kept, &d))
+    if (sherd_multiplier_keep(&kept, m, sherd_view_c(x, SHERD_F64, ROWS, COLS), keep_parts(BATCH),
+                              &d))
         fail_msg("%s", d.message);
     for (size_t i = 0; i < 3 * ROWS / BATCH; i++) {
         sherd_rows rows = { i * BATCH % ROWS, BATCH };
@@ -432,9 +434,9 @@ static void memory_of_kept_operands_is_not_used_twice(void **s)
     assert_non_null(x);
     for (size_t i = 0; i < ROWS; i++) x[i * COLS] = (double)i / ROWS;
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
-    if (sherd_multiplier_keep(m, vx, &one, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_keep(&one, m, vx, NULL, &d)) fail_msg("%s", d.message);
     for (unsigned round = 0; round < 2; round++) {
-        assert_int_equal(sherd_multiplier_keep(m, vx, &other, &d), SHERD_EFEWNODES);
+        assert_int_equal(sherd_multiplier_keep(&other, m, vx, NULL, &d), SHERD_EFEWNODES);
         assert_non_null(strstr(d.message, "of the operand that is kept is 8 MB"));
         if (sherd_multiplier_multiply_kept(m, one, false, sherd_view_c(w, SHERD_F64, COLS, 1), y, 1,
                                            &d))
@@ -442,7 +444,7 @@ static void memory_of_kept_operands_is_not_used_twice(void **s)
         assert_true(fabs(y[ROWS / 2] - 1.5) < 1e-3);
     }
     sherd_multiplier_release(m, one);
-    assert_int_equal(sherd_multiplier_keep(m, vx, &other, &d), SHERD_OK);
+    assert_int_equal(sherd_multiplier_keep(&other, m, vx, NULL, &d), SHERD_OK);
     sherd_multiplier_release(m, other);
     sherd_multiplier_free(m);
     sherd_cluster_close(c);

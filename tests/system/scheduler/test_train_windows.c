@@ -134,7 +134,7 @@ static void a_node_too_old_for_windows_is_not_used_for_them(void **s)
     sherd_kept *kept;
     sherd_diag d = { 0 };
     static const sherd_windows w = { SIDE, SIDE, 1, 3, 1, 1 };
-    const sherd_keeping how = { PART, &w, 5 };
+    const sherd_keep_options how = { sizeof how, PART, &w, 5 };
     sherd_cluster *c = local_open(5, "older@node-4", 0);
     trained_over(c, SHERD_SHARE, 0, false);
     assert_non_null(strstr(local_warned, "does not support windows of images"));
@@ -145,8 +145,8 @@ static void a_node_too_old_for_windows_is_not_used_for_them(void **s)
     o = (sherd_product_options){ .size = sizeof o };
     o.scheme = SHERD_SHARE;
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
-    assert_int_equal(sherd_multiplier_keep_as(m, sherd_view_c(xs, SHERD_F64, N, PIXELS), &how,
-                                              &kept, &d),
+    assert_int_equal(sherd_multiplier_keep(&kept, m, sherd_view_c(xs, SHERD_F64, N, PIXELS), &how,
+                                           &d),
                      SHERD_EFEWNODES);
     assert_string_equal(d.message,
                         "2 domains of nodes are up, and 1 of older nodes, which do "
@@ -169,13 +169,13 @@ static void operands_kept_as_windows_send_images_only(void **s)
     sherd_multiplier m;
     sherd_kept *kept;
     sherd_diag d = { 0 };
-    const sherd_keeping how = { N, &w, COLS };
+    const sherd_keep_options how = { sizeof how, N, &w, COLS };
     o.scheme = SHERD_SHARE;
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
     for (size_t i = 0; i < N * PIXELS * COLS; i++) right[i] = (double)(i % 7) / 8;
     uint64_t before = local_sent(c);
     sherd_view v = sherd_view_c(xs, SHERD_F64, N, PIXELS);
-    if (sherd_multiplier_keep_as(m, v, &how, &kept, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_keep(&kept, m, v, &how, &d)) fail_msg("%s", d.message);
     for (int t = 0; t < 2; t++) {
         size_t rows = t ? N * PIXELS : WINDOW;
         if (sherd_multiplier_multiply_kept(m, kept, t, sherd_view_c(right, SHERD_F64, rows, COLS),

@@ -364,10 +364,10 @@ static void a_sketch_needs_a_form_nodes_and_a_size(void **state)
 {
     sherd_audit_sketched s = { .size = sizeof s };
     (void)state;
-    assert_int_equal(sherd_audit_sketch(&s, SHERD_AUDIT_SHARE, 0, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd_audit_sketch(&s, (sherd_audit_form)5, 7, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_audit_sketch(SHERD_AUDIT_SHARE, 0, &s, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_audit_sketch((sherd_audit_form)5, 7, &s, NULL), SHERD_EINVAL);
     s.size = 0;
-    assert_int_equal(sherd_audit_sketch(&s, SHERD_AUDIT_SHARE, 7, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_audit_sketch(SHERD_AUDIT_SHARE, 7, &s, NULL), SHERD_EINVAL);
 }
 
 int main(void)

@@ -44,8 +44,8 @@ static int plain_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size
     return SHERD_OK;
 }
 
-static int plain_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
-                     size_t ld, sherd_diag *d)
+static int plain_map(void *ctx, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ld,
+                     sherd_diag *d)
 {
     sherd_multiplier *local = ctx;
     net_plain_seen.maps++;

@@ -145,7 +145,7 @@ static void an_input_that_no_layer_multiplies_is_not_kept(void **s)
     assert_false(sherd__network_keeps(n));
     assert_int_equal(sherd__network_keep(n, e, batch.x, 1, &kept, NULL), SHERD_OK);
     assert_null(kept);
-    assert_int_equal(sherd_multiplier_keep(e.products, batch.x, &batch.kept, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_keep(&batch.kept, e.products, batch.x, NULL, NULL), SHERD_OK);
     assert_int_equal(sherd__network_learn(n, e, &batch, &cost, NULL, NULL), SHERD_ESHAPE);
     sherd_multiplier_release(e.products, batch.kept);
     sherd__network_free(n);
@@ -191,7 +191,7 @@ static int counted_multiply(void *ctx, sherd_view a, sherd_view b, double *c, si
                                     : sherd_multiplier_multiply(m->inner, a, b, c, ldc, d);
 }
 
-static int counted_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **kept,
+static int counted_keep(void *ctx, sherd_view a, const sherd_keep_options *how, sherd_kept **kept,
                         sherd_diag *d)
 {
     counted *m = ctx;
@@ -200,7 +200,7 @@ static int counted_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd
     m->kept++;
     m->held++;
     m->numbers += a.rows * a.cols;
-    return sherd_multiplier_keep_as(m->inner, a, how, kept, d);
+    return sherd_multiplier_keep(kept, m->inner, a, how, d);
 }
 
 static int counted_rows(void *ctx, sherd_kept *kept, sherd_rows rows, bool transposed, sherd_view b,

@@ -15,6 +15,7 @@
 #include "core/diag.h"
 #include "learn/train.h"
 #include "matrix/view.h"
+#include "tests/support/keep.h"
 
 static const uint8_t seed[32] = { 4, 5, 6 };
 
@@ -479,7 +480,8 @@ static void an_evaluation_does_not_depend_on_the_batch_size(void **s)
         sherd_kept *kept;
         evaluate(&g, NULL, batch, &c, &a);
         assert_true(fabs(c - cost) < 1e-12 && a == accuracy);
-        assert_int_equal(sherd_multiplier_keep_parts(g.e.products, g.data.x, batch, &kept, NULL),
+        assert_int_equal(sherd_multiplier_keep(&kept, g.e.products, g.data.x, keep_parts(batch),
+                                               NULL),
                          SHERD_OK);
         evaluate(&g, kept, batch, &c, &a);
         assert_true(fabs(c - cost) < 1e-12 && a == accuracy);

@@ -59,6 +59,9 @@ static const struct {
       false },
     { "sherd_certificate_node", sherd_certificate_node_fields, sizeof(sherd_certificate_node),
       false },
+    { "sherd_meta_settings", sherd_meta_settings_fields, sizeof(sherd_meta_settings), false },
+    { "sherd_meta_operation", sherd_meta_operation_fields, sizeof(sherd_meta_operation), false },
+    { "sherd_scheme_info", sherd_scheme_info_fields, sizeof(sherd_scheme_info), true },
     { "sherd_masks_info", sherd_masks_info_fields, sizeof(sherd_masks_info), false },
     { "sherd_profile_info", sherd_profile_info_fields, sizeof(sherd_profile_info), false },
     { "sherd_forecast", sherd_forecast_fields, sizeof(sherd_forecast), false },
@@ -93,6 +96,20 @@ static void members_are_listed_in_order_with_their_types(void **state)
     }
 }
 
+static void kinds_of_operations_have_the_names_of_operations(void **state)
+{
+    (void)state;
+    size_t count, i = 0;
+    const sherd_field *f = sherd_meta_operation_fields(&count);
+    while (i < count && f[i].type != SHERD_FIELD_ENUM) i++;
+    assert_string_equal(f[i].name, "kind");
+    for (unsigned op = 0; op <= SHERD_OP_EXP; op++) {
+        const char *name = sherd_op_name((sherd_op)op);
+        assert_string_equal(f[i].names[op], name ? name : "");
+    }
+    assert_null(f[i].names[SHERD_OP_EXP + 1]);
+}
+
 static void a_machine_describes_itself(void **state)
 {
     (void)state;
@@ -115,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_are_listed_in_order_with_their_types),
+        cmocka_unit_test(kinds_of_operations_have_the_names_of_operations),
         cmocka_unit_test(a_machine_describes_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ static sherd_view vb(void)
 static void add(sherd_meta *m, const char *name, sherd_op kind, uint64_t n, uint64_t k,
                 uint64_t cols)
 {
-    sherd_meta_operation op = { .kind = kind, .n = n, .k = k, .m = cols };
+    sherd_meta_operation op = { .size = sizeof op, .kind = kind, .n = n, .k = k, .m = cols };
     snprintf(op.name, sizeof op.name, "%s", name);
     assert_int_equal(sherd_meta_add(m, &op, NULL), 0);
 }
@@ -44,7 +44,9 @@ static void add(sherd_meta *m, const char *name, sherd_op kind, uint64_t n, uint
 static int set_up(void **s)
 {
     (void)s;
-    const sherd_meta_settings settings = { .nodes = 3, .group = 2, .balanced = true };
+    const sherd_meta_settings settings = {
+        .size = sizeof settings, .nodes = 3, .group = 2, .balanced = true
+    };
     const sherd_meta_save_options as = { .size = sizeof as };
     sherd_meta *m;
     for (int i = 0; i < N * K; i++) a[i] = i;

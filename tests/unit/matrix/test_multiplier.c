@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "matrix/reference.h"
 #include "sherd/multiplier.h"
+#include "tests/support/keep.h"
 
 static void fill(double *x, size_t n)
 {
@@ -43,12 +44,12 @@ static void products_equal_the_reference_for_float_and_fixed_point(void **s)
         }
         assert_int_equal(sherd_multiplier_multiply(m, va, vb, c, 6, NULL), SHERD_OK);
         assert_memory_equal(c, want, sizeof c);
-        assert_int_equal(sherd_multiplier_keep(m, va, &kept, NULL), SHERD_OK);
+        assert_int_equal(sherd_multiplier_keep(&kept, m, va, NULL, NULL), SHERD_OK);
         memset(c, 0, sizeof c);
         assert_int_equal(sherd_multiplier_multiply_kept(m, kept, false, vb, c, 6, NULL), SHERD_OK);
         assert_memory_equal(c, want, sizeof c);
         sherd_multiplier_release(m, kept);
-        assert_int_equal(sherd_multiplier_keep(m, sherd_view_t(va), &kept, NULL), SHERD_OK);
+        assert_int_equal(sherd_multiplier_keep(&kept, m, sherd_view_t(va), NULL, NULL), SHERD_OK);
         fill(a, 3); /* first no change, then a change: the kept values are not affected */
         a[0] = 1e9;
         memset(c, 0, sizeof c);
@@ -82,7 +83,8 @@ static void parts_of_a_kept_operand_are_multiplied_separately(void **s)
                 sherd_view d = sherd_view_c(b, SHERD_F64, rows.count, M);
                 sherd__fixed fa, fw, fd;
                 assert_int_equal(sherd_multiplier_local(&m, bits, NULL), SHERD_OK);
-                assert_int_equal(sherd_multiplier_keep_parts(m, va, PART, &kept, NULL), SHERD_OK);
+                assert_int_equal(sherd_multiplier_keep(&kept, m, va, keep_parts(PART), NULL),
+                                 SHERD_OK);
                 for (unsigned back = 0; back < 2; back++) {
                     sherd_view left = back ? sherd_view_t(some) : some, right = back ? d : w;
                     if (bits == 0) {
@@ -116,9 +118,10 @@ static void row_ranges_that_are_not_parts_are_refused(void **s)
     static const sherd_rows bad[] = { { 1, 4 },  { 0, 3 },        { 8, 3 },
                                       { 12, 0 }, { 4, SIZE_MAX }, { 8, 1 } };
     assert_int_equal(sherd_multiplier_local(&m, 0, NULL), SHERD_OK);
-    assert_int_equal(sherd_multiplier_keep_parts(m, va, 0, &kept, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_multiplier_keep(&kept, m, va, &(sherd_keep_options){ .part = 4 }, NULL),
+                     SHERD_EINVAL); /* no size */
     assert_null(kept);
-    assert_int_equal(sherd_multiplier_keep_parts(m, va, 4, &kept, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_keep(&kept, m, va, keep_parts(4), NULL), SHERD_OK);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(sherd_multiplier_multiply_rows(m, kept, bad[i], false, w, c, 1, NULL),
                          SHERD_EINVAL);
@@ -143,10 +146,10 @@ static void maps_equal_the_functions_for_all_strides(void **s)
     sherd_view va = sherd_view_t(sherd_view_c(a, SHERD_F64, C, R)),
                vb = sherd_view_c(b, SHERD_F64, R, C);
     assert_int_equal(sherd_multiplier_local(&m, 0, NULL), SHERD_OK);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_MINUS, va, &vb, out, C, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_MINUS, va, vb, out, C, NULL), SHERD_OK);
     for (size_t r = 0; r < R; r++)
         for (size_t c = 0; c < C; c++) assert_true(out[r * C + c] == a[c * R + r] - b[r * C + c]);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_SQUARE, vb, NULL, b, C, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_SQUARE, vb, vb, b, C, NULL), SHERD_OK);
     assert_true(b[0] == a[0] * a[0] && b[R * C - 1] == a[R * C - 1] * a[R * C - 1]);
     sherd_multiplier_free(m);
 }
@@ -158,7 +161,7 @@ static void invalid_arguments_never_reach_an_implementation(void **s)
     sherd_diag d = { 0 };
     sherd_multiplier m, none = { 0 };
     sherd_kept *kept = (sherd_kept *)a;
-    sherd_view v = sherd_view_c(a, SHERD_F64, 2, 3), t = sherd_view_t(v);
+    sherd_view v = sherd_view_c(a, SHERD_F64, 2, 3), t = sherd_view_t(v), absent = { 0 };
     assert_int_equal(sherd_multiplier_local(&m, 1, &d), SHERD_EINVAL);
     assert_null(m.ops);
     assert_int_equal(sherd_multiplier_local(&m, 54, NULL), SHERD_EINVAL);
@@ -166,13 +169,13 @@ static void invalid_arguments_never_reach_an_implementation(void **s)
     assert_int_equal(sherd_multiplier_local(&m, 0, NULL), SHERD_OK);
     assert_int_equal(sherd_multiplier_multiply(m, v, v, c, 3, NULL), SHERD_ESHAPE);
     assert_int_equal(sherd_multiplier_multiply(m, v, t, c, 1, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd_multiplier_map(m, (sherd_op)1, v, NULL, c, 3, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_MINUS, v, NULL, c, 3, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_EXP, v, &v, c, 3, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_MINUS, v, &t, c, 3, NULL), SHERD_ESHAPE);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_EXP, v, NULL, c, 2, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_multiplier_map(m, (sherd_op)1, v, v, c, 3, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_MINUS, v, absent, c, 3, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_EXP, v, absent, c, 3, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_MINUS, v, t, c, 3, NULL), SHERD_ESHAPE);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_EXP, v, v, c, 2, NULL), SHERD_EINVAL);
     v.dtype = (sherd_dtype)77;
-    assert_int_equal(sherd_multiplier_keep(m, v, &kept, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_multiplier_keep(&kept, m, v, NULL, NULL), SHERD_EINVAL);
     assert_null(kept);
     assert_int_equal(sherd_multiplier_multiply_kept(m, NULL, false, t, c, 2, NULL), SHERD_EINVAL);
     sherd_multiplier_ops other = *m.ops;
@@ -194,7 +197,7 @@ static void failed_allocations_leave_nothing_behind(void **s)
         sherd_kept *kept = NULL;
         sherd__alloc_fail_nth(nth);
         int err = sherd_multiplier_local(&m, 17, NULL);
-        if (err == 0) err = sherd_multiplier_keep(m, v, &kept, NULL);
+        if (err == 0) err = sherd_multiplier_keep(&kept, m, v, NULL, NULL);
         if (err == 0) err = sherd_multiplier_multiply_kept(m, kept, true, v, c, 2, NULL);
         size_t seen = sherd__alloc_fail_nth(0);
         sherd_multiplier_release(m, kept);

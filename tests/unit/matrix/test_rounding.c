@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "matrix/fixed.h"
 #include "matrix/rounding.h"
+#include "tests/support/keep.h"
 
 enum { N = 12, K = 9, M = 7, BITS = 9 };
 
@@ -134,7 +135,7 @@ static void floats_are_rounded_and_integers_are_not(void **s)
     sherd_view w = sherd_view_c(whole, SHERD_U8, N, K);
     rounded(m, w, out);
     for (size_t i = 0; i < N * K; i++) assert_true(out[i] == whole[i]);
-    assert_int_equal(sherd_multiplier_keep_parts(m, w, 5, &kept, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_keep(&kept, m, w, keep_parts(5), NULL), SHERD_OK);
     double one[K] = { 1 }, column[N];
     sherd_view e = sherd_view_c(one, SHERD_F64, K, 1);
     assert_int_equal(sherd_multiplier_multiply_rows(m, kept, (sherd_rows){ 5, 7 }, false, e, column,
@@ -145,7 +146,7 @@ static void floats_are_rounded_and_integers_are_not(void **s)
                                                     1, NULL),
                      SHERD_EINVAL);
     sherd_multiplier_release(m, kept);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_SQUARE, e, NULL, column, 1, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_SQUARE, e, e, column, 1, NULL), SHERD_OK);
     sherd_multiplier_free(m);
 }
 
@@ -168,7 +169,7 @@ static void invalid_bits_values_and_failed_allocations_leave_nothing_behind(void
         assert_int_equal(sherd_multiplier_local(&inner, 17, NULL), SHERD_OK);
         sherd__alloc_fail_nth(nth);
         int err = sherd__rounding_new(&m, inner, 17, seed, NULL);
-        if (err == 0) err = sherd_multiplier_keep(m, v, &kept, NULL);
+        if (err == 0) err = sherd_multiplier_keep(&kept, m, v, NULL, NULL);
         if (err == 0) err = sherd_multiplier_multiply_kept(m, kept, true, v, c, 2, NULL);
         if (err == 0) err = sherd_multiplier_multiply(m, v, v, c, 2, NULL);
         size_t seen = sherd__alloc_fail_nth(0);

@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/rand.h"
 #include "matrix/scaling.h"
+#include "tests/support/keep.h"
 
 enum { N = 12, K = 7, M = 5 };
 
@@ -75,7 +76,7 @@ static void a_kept_operand_is_scaled_as_a_whole(void **s)
     times(a, y, N * M, 0x1p-20); /* arbitrary values */
     sherd_view vx = sherd_view_c(x, SHERD_F64, N, K), vb = sherd_view_c(b, SHERD_F64, K, M);
     assert_int_equal(sherd_multiplier_multiply(m, vx, vb, want, M, NULL), SHERD_OK);
-    assert_int_equal(sherd_multiplier_keep_parts(m, vx, 4, &kept, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_keep(&kept, m, vx, keep_parts(4), NULL), SHERD_OK);
     m.ops->kept_shape(kept, &rows, &cols, &part);
     assert_true(rows == N && cols == K && part == 4);
     for (size_t first = 0; first < N; first += 4) {
@@ -126,7 +127,7 @@ static void without_memory_a_product_fails(void **s)
     assert_int_equal(sherd_multiplier_multiply(m, vx, vb, c, M, NULL), SHERD_ENOMEM);
     for (size_t n = 1; n <= 2; n++) {
         sherd__alloc_fail_nth(n);
-        assert_int_equal(sherd_multiplier_keep(m, vx, &kept, NULL), SHERD_ENOMEM);
+        assert_int_equal(sherd_multiplier_keep(&kept, m, vx, NULL, NULL), SHERD_ENOMEM);
     }
     sherd__alloc_fail_nth(1);
     assert_int_equal(sherd__scaling_new(&out, m, NULL), SHERD_ENOMEM);

@@ -173,9 +173,9 @@ static void kept_windows_multiply_like_their_matrix(void **state)
         double *b = numbers((w.row + len * w.count) * cols);
         double *c = malloc((w.row + len * w.count) * cols * 8);
         double *d = malloc((w.row + len * w.count) * cols * 8);
-        const sherd_keeping how = { part, &of, cols };
+        const sherd_keep_options how = { sizeof how, part, &of, cols };
         sherd_view v = sherd_view_c(x, SHERD_F64, images, w.image);
-        assert_int_equal(sherd_multiplier_keep_as(m, v, &how, &kept, NULL), 0);
+        assert_int_equal(sherd_multiplier_keep(&kept, m, v, &how, NULL), 0);
         sherd__windows_rows(&w, x, sizeof *x, 0, images * w.count, laid);
         memset(x, 0, images * w.image * sizeof *x); /* the values were copied */
         sherd_rows rows = { first * w.count, len * w.count };
@@ -213,27 +213,20 @@ static void windows_of_rows_that_are_not_images_are_not_kept(void **state)
     double x[12] = { 1 };
     sherd_multiplier m;
     sherd_kept *kept;
-    sherd_keeping how = { 1, &of, 0 };
+    sherd_keep_options how = { sizeof how, 1, &of, 0 };
     assert_int_equal(sherd_multiplier_local(&m, 17, NULL), 0);
-    assert_int_equal(sherd_multiplier_keep_as(m, sherd_view_c(x, SHERD_F64, 2, 5), &how, &kept,
-                                              NULL),
+    assert_int_equal(sherd_multiplier_keep(&kept, m, sherd_view_c(x, SHERD_F64, 2, 5), &how, NULL),
                      SHERD_ESHAPE);
     assert_null(kept);
     of.window = 3;
-    assert_int_equal(sherd_multiplier_keep_as(m, sherd_view_c(x, SHERD_F64, 2, 6), &how, &kept,
-                                              NULL),
+    assert_int_equal(sherd_multiplier_keep(&kept, m, sherd_view_c(x, SHERD_F64, 2, 6), &how, NULL),
                      SHERD_EINVAL);
     of.window = 2;
-    how.part = 0;
-    assert_int_equal(sherd_multiplier_keep_as(m, sherd_view_c(x, SHERD_F64, 2, 6), &how, &kept,
-                                              NULL),
-                     SHERD_EINVAL);
-    how.part = 1;
     double c[4];
     for (size_t n = 1, err = 1; err; n++) { /* every allocation fails in turn */
         sherd_view b = sherd_view_c(x, SHERD_F64, 4, 1);
         sherd__alloc_fail_nth(n);
-        int e = sherd_multiplier_keep_as(m, sherd_view_c(x, SHERD_F64, 2, 6), &how, &kept, NULL);
+        int e = sherd_multiplier_keep(&kept, m, sherd_view_c(x, SHERD_F64, 2, 6), &how, NULL);
         if (!e) {
             e = sherd_multiplier_multiply_kept(m, kept, false, b, c, 1, NULL);
             sherd_multiplier_release(m, kept);

@@ -19,6 +19,7 @@
 #include "node/products.h"
 #include "sherd/mat.h"
 #include "tests/support/remote.h"
+#include "tests/support/keep.h"
 
 enum { MOST = 40, OWNER = 7 };
 
@@ -256,14 +257,14 @@ static void products_that_devices_do_not_support_are_computed_here(void **s)
     for (unsigned k = 0; k < 10; k++) assert_int_equal(compare(m, 40), 0);
     assert_int_equal(sherd_multiplier_multiply(m, sherd_view_t(none), none, y, 3, NULL), 0);
     assert_true(y[0] == 0 && y[8] == 0);
-    assert_int_equal(sherd_multiplier_keep_parts(m, v, 1, &kept, NULL), 0);
+    assert_int_equal(sherd_multiplier_keep(&kept, m, v, keep_parts(1), NULL), 0);
     sherd_rows second = { 1, 1 };
     assert_int_equal(sherd_multiplier_multiply_rows(m, kept, second, false, sherd_view_t(v), y, 2,
                                                     NULL),
                      0);
     assert_true(y[0] == -32 && y[1] == 77);
     sherd_multiplier_release(m, kept);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_RELU, v, NULL, y, 3, NULL), 0);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_RELU, v, v, y, 3, NULL), 0);
     assert_true(y[0] == 1 && y[1] == 0);
     remote_stats r = stop(m);
     assert_int_equal(r.calls, 0);

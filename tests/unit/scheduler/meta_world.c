@@ -15,7 +15,7 @@
 
 char meta_seeded[96], meta_tables[96], meta_other[96];
 const uint8_t meta_seed[32] = { 3, 1, 4, 1, 5, 9, 2, 6 };
-const sherd_meta_settings meta_seven = { .nodes = 7, .group = 1 };
+const sherd_meta_settings meta_seven = { .size = sizeof meta_seven, .nodes = 7, .group = 1 };
 
 static char dir[64];
 

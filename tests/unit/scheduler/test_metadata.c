@@ -91,12 +91,20 @@ static void invalid_operations_are_refused(void **s)
     (void)s;
     static const uint64_t widths[] = { 5, 0, 3 };
     sherd_meta *m;
-    sherd_meta_settings none = { .nodes = 0 }, many = { .nodes = 65536 };
+    sherd_meta_settings none = { .size = sizeof none, .nodes = 0 },
+                        many = { .size = sizeof many, .nodes = 65536 };
     assert_int_equal(sherd_meta_new(&m, &none, meta_seed, NULL), SHERD_EINVAL);
     assert_null(m);
     assert_int_equal(sherd_meta_new(&m, &many, meta_seed, NULL), SHERD_EINVAL);
+    many = (sherd_meta_settings){ .nodes = 3 }; /* no size */
+    assert_int_equal(sherd_meta_new(&m, &many, meta_seed, NULL), SHERD_EINVAL);
     assert_int_equal(sherd_meta_new(&m, &meta_seven, meta_seed, NULL), 0);
-    sherd_meta_operation op = { .name = "z", .kind = SHERD_OP_PRODUCT, .n = 3, .k = 4, .m = 5 },
+    sherd_meta_operation op = { .size = sizeof op,
+                                .name = "z",
+                                .kind = SHERD_OP_PRODUCT,
+                                .n = 3,
+                                .k = 4,
+                                .m = 5 },
                          bad;
     assert_int_equal(sherd_meta_add(m, &op, NULL), 0);
     assert_int_equal(sherd_meta_add(m, &op, NULL), SHERD_EINVAL); /* the name exists already */
@@ -107,11 +115,17 @@ static void invalid_operations_are_refused(void **s)
         assert_int_equal(sherd_meta_add(m, &bad, NULL), SHERD_EINVAL);
     }
     bad = op;
+    bad.size = 0;
+    bad.name[0] = 'y';
+    assert_int_equal(sherd_meta_add(m, &bad, NULL), SHERD_EINVAL);
+    bad = op;
     memset(bad.name, 'x', sizeof bad.name); /* not terminated */
     assert_int_equal(sherd_meta_add(m, &bad, NULL), SHERD_EINVAL);
-    bad = (sherd_meta_operation){ .name = "y", .kind = (sherd_op)99 };
+    bad = (sherd_meta_operation){ .size = sizeof bad, .name = "y", .kind = (sherd_op)99 };
     assert_int_equal(sherd_meta_add(m, &bad, NULL), SHERD_EINVAL);
-    bad = (sherd_meta_operation){ .name = "y", .kind = SHERD_OP_PRODUCT, .m = UINT64_C(1) << 32 };
+    bad = (sherd_meta_operation){
+        .size = sizeof bad, .name = "y", .kind = SHERD_OP_PRODUCT, .m = UINT64_C(1) << 32
+    };
     assert_int_equal(sherd_meta_add(m, &bad, NULL), SHERD_EINVAL);
     assert_int_equal(sherd_meta_add_network(m, widths, 1, 9, NULL), SHERD_EINVAL);
     assert_int_equal(sherd_meta_add_network(m, widths, 3, 9, NULL), SHERD_EINVAL);
@@ -125,7 +139,8 @@ static void both_forms_and_their_conversions_contain_the_same_numbers(void **s)
 {
     (void)s;
     for (int k = 0; k < 8; k++) {
-        sherd_meta_settings set = { .nodes = k & 1 ? 300 : 7,
+        sherd_meta_settings set = { .size = sizeof set,
+                                    .nodes = k & 1 ? 300 : 7,
                                     .group = k & 2 ? 0 : 3,
                                     .balanced = k & 2,
                                     .shuffle_rows = k & 4 };
@@ -148,8 +163,8 @@ static void both_forms_and_their_conversions_contain_the_same_numbers(void **s)
         assert_memory_equal(sherd_meta_seed(b), meta_seed, 32);
         meta_compare(fresh, a);
         meta_compare(a, b);
-        assert_int_equal(sherd_meta_verify(a, NULL), 0);
-        assert_int_equal(sherd_meta_verify(b, NULL), 0);
+        assert_int_equal(sherd_meta_verify(a, NULL, NULL), 0);
+        assert_int_equal(sherd_meta_verify(b, NULL, NULL), 0);
         /* Without the seed, and copied from such a file. */
         meta_save(b, meta_other,
                   (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
@@ -158,7 +173,7 @@ static void both_forms_and_their_conversions_contain_the_same_numbers(void **s)
         sherd_meta *c = meta_load(meta_other);
         assert_null(sherd_meta_seed(c));
         assert_memory_equal(sherd_meta_commitment(c), sherd_meta_commitment(a), 32);
-        assert_int_equal(sherd_meta_verify(c, NULL), 0);
+        assert_int_equal(sherd_meta_verify(c, NULL, NULL), 0);
         meta_save(c, meta_tables,
                   (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
                                              .expanded = true });
@@ -193,7 +208,7 @@ static void a_file_without_its_seed_is_compacted_with_the_right_seed_only(void *
     wrong[31] ^= 1;
     assert_int_equal(sherd_meta_set_seed(m, wrong, NULL), SHERD_EFORMAT);
     assert_int_equal(sherd_meta_set_seed(m, meta_seed, NULL), 0);
-    assert_int_equal(sherd_meta_verify(m, NULL), 0);
+    assert_int_equal(sherd_meta_verify(m, NULL, NULL), 0);
     meta_save(m, meta_seeded, compact);
     sherd_meta_free(m);
     m = meta_load(meta_seeded);
@@ -234,9 +249,9 @@ static void both_forms_give_products_the_same_shuffles(void **s)
     sherd_meta *b = meta_load(meta_tables);
     for (size_t i = 0; i < sherd_meta_count(a); i++) {
         const sherd_meta_operation *op = sherd_meta_at(a, i);
-        sherd_shuffles p, q;
-        assert_int_equal(sherd_meta_shuffles(a, i, &p, &d), 0);
-        assert_int_equal(sherd_meta_shuffles(b, i, &q, &d), 0);
+        sherd_shuffles p = { .size = sizeof p }, q = { .size = sizeof q };
+        assert_int_equal(sherd_meta_shuffles(a, i, &p, NULL, &d), 0);
+        assert_int_equal(sherd_meta_shuffles(b, i, &q, NULL, &d), 0);
         assert_memory_equal(p.exposures, q.exposures, sherd_meta_columns(op) * 4);
         for (size_t r = 0; r < sherd_meta_table_rows(op); r++) {
             assert_int_equal(p.perm(p.ctx, r, x), 0);
@@ -256,8 +271,8 @@ static void both_forms_give_products_the_same_shuffles(void **s)
             assert_memory_equal(y, want, op->n * 4);
         }
     }
-    sherd_shuffles p;
-    assert_int_equal(sherd_meta_shuffles(a, 11, &p, NULL), SHERD_EINVAL);
+    sherd_shuffles p = { .size = sizeof p };
+    assert_int_equal(sherd_meta_shuffles(a, 11, &p, NULL, NULL), SHERD_EINVAL);
     sherd_meta_free(a);
     sherd_meta_free(b);
 }
@@ -270,11 +285,12 @@ static void operations_without_rows_or_columns_work(void **s)
         { 0, 0, 0 }, { 1, 1, 1 }, { 0, 5, 3 }, { 4, 0, 3 }, { 4, 3, 0 }
     };
     sherd_meta *m;
-    sherd_meta_settings set = { .nodes = 1, .shuffle_rows = true };
+    sherd_meta_settings set = { .size = sizeof set, .nodes = 1, .shuffle_rows = true };
     assert_int_equal(sherd_meta_new(&m, &set, meta_seed, &d), 0);
     for (size_t i = 0; i < 5; i++)
         for (int dot = 0; dot < 2; dot++) {
-            sherd_meta_operation op = { .kind = dot ? SHERD_OP_PRODUCT : SHERD_OP_TANH,
+            sherd_meta_operation op = { .size = sizeof op,
+                                        .kind = dot ? SHERD_OP_PRODUCT : SHERD_OP_TANH,
                                         .n = shapes[i][0],
                                         .k = shapes[i][1],
                                         .m = shapes[i][2] };
@@ -286,10 +302,10 @@ static void operations_without_rows_or_columns_work(void **s)
                                          .expanded = true });
     sherd_meta *b = meta_load(meta_tables);
     meta_compare(m, b);
-    if (sherd_meta_verify(b, &d)) fail_msg("%s", d.message);
+    if (sherd_meta_verify(b, NULL, &d)) fail_msg("%s", d.message);
     for (size_t i = 0; i < sherd_meta_count(b); i++) {
-        sherd_shuffles q;
-        assert_int_equal(sherd_meta_shuffles(b, i, &q, &d), 0);
+        sherd_shuffles q = { .size = sizeof q };
+        assert_int_equal(sherd_meta_shuffles(b, i, &q, NULL, &d), 0);
     }
     sherd_meta_free(m);
     sherd_meta_free(b);
@@ -330,6 +346,7 @@ static void metadata_used_for_some_operands_is_refused_for_others(void **s)
 static void a_file_is_saved_again_in_its_own_form(void **s)
 {
     (void)s;
+    const sherd_meta_save_options again = { .size = sizeof again, .as_loaded = true };
     for (int k = 0; k < 8; k++) {
         sherd_meta_save_options opt = { .size = sizeof opt,
                                         .expanded = k & 1,
@@ -341,7 +358,7 @@ static void a_file_is_saved_again_in_its_own_form(void **s)
         meta_save(m, meta_tables, opt);
         sherd_meta_free(m);
         m = meta_load(meta_tables);
-        assert_int_equal(sherd_meta_save_again(m, meta_other, NULL), 0);
+        assert_int_equal(sherd_meta_save(m, meta_other, &again, NULL, NULL), 0);
         sherd_meta_free(m);
         assert_int_equal(sherd__file_read_small(&a, &a_len, meta_tables, 1 << 20, NULL), 0);
         assert_int_equal(sherd__file_read_small(&b, &b_len, meta_other, 1 << 20, NULL), 0);
@@ -364,20 +381,25 @@ static void its_hooks_can_interrupt_saving(void **s)
     (void)s;
     int calls = 0;
     const sherd_hooks hooks = { .interrupted = stop_at_the_third, .ctx = &calls };
+    const sherd_meta_read_options read = { .size = sizeof read, .hooks = hooks };
+    sherd_shuffles q = { .size = sizeof q };
     sherd_meta *m = meta_network(&meta_seven, 20);
     sherd_meta_save_options opt = { .size = sizeof opt, .expanded = true };
     unlink(meta_tables);
     calls = 0;
-    sherd_meta_set_hooks(m, &hooks);
+    opt.hooks = hooks;
     assert_int_equal(sherd_meta_save(m, meta_tables, &opt, NULL, NULL), SHERD_EINTERRUPTED);
     assert_int_not_equal(access(meta_tables, F_OK), 0);
-    sherd_meta_set_hooks(m, NULL);
+    opt.hooks = (sherd_hooks){ 0 };
     meta_save(m, meta_tables, opt);
     sherd_meta_free(m);
     m = meta_load(meta_tables);
     calls = 0;
-    sherd_meta_set_hooks(m, &hooks);
-    assert_int_equal(sherd_meta_verify(m, NULL), SHERD_EINTERRUPTED);
+    assert_int_equal(sherd_meta_verify(m, &read, NULL), SHERD_EINTERRUPTED);
+    assert_int_equal(calls, 3);
+    calls = 2; /* at the first */
+    assert_int_equal(sherd_meta_shuffles(m, 1, &q, &read, NULL), SHERD_EINTERRUPTED);
+    assert_null(q.exposures);
     sherd_meta_free(m);
     assert_int_equal(calls, 3);
 }
@@ -386,7 +408,7 @@ static int whole_life(void)
 {
     static const uint64_t widths[] = { 30, 12 };
     sherd_meta *m, *b = NULL;
-    sherd_shuffles q;
+    sherd_shuffles q = { .size = sizeof q };
     uint32_t row[60];
     sherd_meta_save_options opt = { .size = sizeof opt, .expanded = true },
                             copy = { .size = sizeof copy, .expanded = true };
@@ -395,8 +417,8 @@ static int whole_life(void)
     opt.without_seed = true;
     if (!err) err = sherd_meta_save(m, meta_tables, &opt, NULL, NULL);
     if (!err) err = sherd_meta_load(&b, meta_tables, NULL);
-    if (!err) err = sherd_meta_verify(b, NULL);
-    if (!err) err = sherd_meta_shuffles(b, 0, &q, NULL);
+    if (!err) err = sherd_meta_verify(b, NULL, NULL);
+    if (!err) err = sherd_meta_shuffles(b, 0, &q, NULL, NULL);
     if (!err) err = sherd_meta_rows(m, 0, SHERD_META_UNSHUFFLES, 0, 0, 2, row, NULL);
     if (!err) err = sherd_meta_save(b, meta_other, &copy, NULL, NULL);
     sherd_meta_free(m);

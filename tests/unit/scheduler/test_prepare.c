@@ -103,7 +103,7 @@ static void all_random_numbers_come_from_the_given_entropy(void **state)
         if (round == 3) {
             o.scheme = SHERD_SHARE;
             o.exact = true;
-            err = sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = 30 }, &own, &o, NULL);
+            err = sherd__prepare_kept(&p, a, &(sherd_keep_options){ .part = 30 }, &own, &o, NULL);
         } else if (round == 2) {
             err = sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, c_data, 10 }, &own, &o,
                                           NULL);
@@ -289,7 +289,7 @@ static void stored_exposures_are_used_and_checked(void **state)
 {
     (void)state;
     uint32_t exposures[20] = { 0 }, m = 10;
-    sherd_shuffles s = { .exposures = exposures, .perm = identity, .ctx = &m };
+    sherd_shuffles s = { .size = sizeof s, .exposures = exposures, .perm = identity, .ctx = &m };
     for (int seeded = 0; seeded < 2; seeded++) { /* a metadata file may contain no seed */
         sherd_product_options o = options();
         sherd__prepared p;
@@ -341,7 +341,7 @@ static void stored_row_permutations_are_used_if_rows_are_shuffled(void **state)
     for (int shuffled = 0; shuffled < 2; shuffled++) {
         uint32_t exposures[20];
         asked_rows asked = { .m = 10 };
-        sherd_shuffles s = { exposures, identity, &asked, asked_row };
+        sherd_shuffles s = { sizeof s, exposures, identity, asked_row, &asked };
         sherd_product_options o = options();
         sherd__prepared p;
         sherd__cell_work work;

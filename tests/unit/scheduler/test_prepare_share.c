@@ -126,7 +126,8 @@ static void a_kept_operand_leaves_checks_their_part_of_the_memory(void **state)
     sherd__prepared p;
     sherd_product_options o = coded();
     o.memory = UINT64_C(10) << 20;
-    assert_int_equal(sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = 30 }, &five, &o, NULL),
+    assert_int_equal(sherd__prepare_kept(&p, a, &(sherd_keep_options){ .part = 30 }, &five, &o,
+                                         NULL),
                      SHERD_OK);
     const share *s = p.hiding.ctx;
     assert_int_equal(s->p.check_bytes, (UINT64_C(3) << 20));
@@ -158,7 +159,7 @@ static void sums_over_kept_rows_use_small_panels_before_more_primes(void **state
         sherd_product_options o = coded();
         o.bits = of[i].bits;
         assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, ROWS, COLS),
-                                             &(sherd_keeping){ .part = of[i].part }, &five, &o,
+                                             &(sherd_keep_options){ .part = of[i].part }, &five, &o,
                                              NULL),
                          SHERD_OK);
         const share *s = p.hiding.ctx;
@@ -194,7 +195,7 @@ static void windows_count_in_sums_and_images_in_memory(void **state)
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         sherd__prepared p;
         sherd_product_options o = coded();
-        const sherd_keeping how = { of[i].part, &w, 3 };
+        const sherd_keep_options how = { sizeof how, of[i].part, &w, 3 };
         o.bits = of[i].bits;
         assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, ROWS, COLS), &how,
                                              &five, &o, NULL),
@@ -219,7 +220,7 @@ static void projections_of_windows_count_in_the_budget(void **state)
     static const sherd_windows w = { SIDE, SIDE, 1, 5, 1, 0 };
     static const uint8_t none[ROWS * SIDE * SIDE];
     sherd__nodes nodes = five;
-    const sherd_keeping how = { 100, &w, 1 };
+    const sherd_keep_options how = { sizeof how, 100, &w, 1 };
     nodes.memory = UINT64_C(1) << 32;
     for (unsigned here = 20; here < 28; here++) {
         sherd__prepared p;
@@ -253,7 +254,7 @@ static void windows_that_no_node_supports_are_not_kept(void **state)
         sherd_diag d = { 0 };
         sherd_product_options o = coded();
         const sherd_windows w = { side, side, 1, side, 1, 0 };
-        const sherd_keeping how = { 1, &w, 1 };
+        const sherd_keep_options how = { sizeof how, 1, &w, 1 };
         o.memory = UINT64_C(1) << 30;
         int err = sherd__prepare_kept(&p, sherd_view_c(none, SHERD_U8, 1, (size_t)side * side),
                                       &how, &three, &o, &d);
@@ -277,7 +278,7 @@ static void older_nodes_are_used_for_everything_except_windows(void **state)
     for (int windows = 0; windows < 2; windows++) {
         sherd__prepared p;
         sherd_product_options o = coded();
-        const sherd_keeping how = { 4, windows ? &w : NULL, 1 };
+        const sherd_keep_options how = { sizeof how, 4, windows ? &w : NULL, 1 };
         assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, 4, COLS), &how, &nodes,
                                              &o, NULL),
                          SHERD_OK);
@@ -324,10 +325,10 @@ static void as_many_nodes_as_are_spare_may_lack_memory(void **state)
             o.spare = cases[i].spare;
             sherd_view a = sherd_view_c(x, SHERD_F64, ROWS, COLS),
                        b = sherd_view_c(x, SHERD_F64, COLS, ROWS);
-            int err = keeps
-                          ? sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = ROWS }, &n, &o, &d)
-                          : sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, NULL, ROWS }, &n,
-                                                    &o, &d);
+            int err = keeps ? sherd__prepare_kept(&p, a, &(sherd_keep_options){ .part = ROWS }, &n,
+                                                  &o, &d)
+                            : sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, NULL, ROWS },
+                                                      &n, &o, &d);
             if (err != (cases[i].counted ? SHERD_OK : SHERD_EFEWNODES))
                 fail_msg("case %zu, %d: %s", i, keeps, d.message);
             if (!err && p.node_memory != cases[i].counted)
@@ -347,7 +348,8 @@ static void more_nodes_keep_an_operand_that_does_not_fit_the_fewest(void **state
     sherd__prepared p;
     sherd_product_options o = coded();
     sherd_view a = sherd_view_c(x, SHERD_F64, ROWS, COLS);
-    assert_int_equal(sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = ROWS }, &five, &o, NULL),
+    assert_int_equal(sherd__prepare_kept(&p, a, &(sherd_keep_options){ .part = ROWS }, &five, &o,
+                                         NULL),
                      SHERD_OK);
     const uint64_t kept = p.kept_bytes;
     sherd__prepared_fini(&p);
@@ -357,7 +359,7 @@ static void more_nodes_keep_an_operand_that_does_not_fit_the_fewest(void **state
         sherd__nodes n = five;
         n.budgets = budgets;
         n.memory = room;
-        int err = sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = ROWS }, &n, &o, NULL);
+        int err = sherd__prepare_kept(&p, a, &(sherd_keep_options){ .part = ROWS }, &n, &o, NULL);
         assert_int_equal(err, fits ? SHERD_OK : SHERD_EFEWNODES);
         if (!err) assert_int_equal(p.code.blocks, 2);
         sherd__prepared_fini(&p);
