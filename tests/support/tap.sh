@@ -12,6 +12,9 @@
 #   await   repeats a command until it succeeds, for at most a minute
 #   is_log  checks each line of these files against docs/train-log.schema.json
 #   gone    waits until none of these processes exists, for at most a minute
+#   beside  starts a case in the background: its name, then a command, which is run in a folder of its own
+#           that has a link to each file of the temporary folder. It succeeds if the case is good.
+#   joined  waits for the cases that are in the background, and reports them in their order
 #   cluster starts N nodes, which commands use that name none, and which end with the test
 #
 # A test that starts background processes sets its own trap, which must also remove "$T".
@@ -60,6 +63,34 @@ cluster() { # number of nodes: their start takes most of the time of a small pro
     trap '"$S" cluster down -q >/dev/null 2>&1; rm -rf "$T"' EXIT
     trap 'exit 1' HUP INT TERM
     mkdir -p -m 700 "$XDG_RUNTIME_DIR" && "$S" cluster up -n "$1" -q >/dev/null 2>>err
+}
+besides=0 joined=0
+beside() {
+    besides=$((besides + 1))
+    mkdir "$T/beside.$besides"
+    echo "$1" >"$T/beside.$besides.name"
+    shift
+    (
+        cd "$T/beside.$besides" && : >out && : >err || exit 1
+        for file in ../*; do
+            case $file in ../out | ../err | ../beside.*) ;; *) ln -s "$file" . ;; esac
+        done
+        "$@" >"../beside.$besides.said" 2>&1
+        echo "$? $code" >"../beside.$besides.code"
+    ) &
+    beside_pids="${beside_pids:-} $!"
+}
+joined() {
+    # shellcheck disable=SC2086
+    wait $beside_pids
+    beside_pids=
+    while [ $joined -lt $besides ]; do
+        joined=$((joined + 1)) good=1
+        read -r good code <"beside.$joined.code"
+        cat "beside.$joined.said"
+        cp "beside.$joined/out" "beside.$joined/err" .
+        report "$good" "$(cat "beside.$joined.name")"
+    done
 }
 fails() {
     want=$1 words=$2

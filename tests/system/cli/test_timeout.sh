@@ -51,21 +51,26 @@ ends() { # code, time limit in ms, words; then a command
     return 1
 }
 
-ends 124 1000 '--timeout expired; silent: .*its writer' \
+# What waits for its limit does so at once with the others.
+beside "--timeout ends a product of a silent pipe" \
+    ends 124 1000 '--timeout expired; silent: .*its writer' \
     "$S" multiply silent B.npy -o C.npy -n 2 --timeout 1
-report $? "--timeout ends a product of a silent pipe"
-ends 124 1000 'time' "$S" multiply A.npy silent -o C.npy -n 2 --timeout 1 --json
-report $? "--timeout with --json prints an object"
-ends 124 1000 'time' "$S" multiply /dev/zero B.npy -o C.npy -n 2 --timeout 1
-report $? "--timeout ends a product of an endless operand"
-ends 124 1000 'time' "$S" multiply silent B.npy --dry-run -n 2 --timeout 1
-report $? "--timeout ends a forecast of a silent pipe"
-ends 124 1000 'time' "$S" plan silent B.npy -n 2 --timeout 1
-report $? "--timeout ends a plan of a silent pipe"
-ends 124 1000 'time' "$S" apply tanh silent -o C.npy -n 2 --timeout 1
-report $? "--timeout ends an element-wise operation on a silent pipe"
-ends 124 1000 'time' "$S" demo --timeout 1
-report $? "--timeout ends the demonstration"
+beside "--timeout with --json prints an object" \
+    ends 124 1000 'time' "$S" multiply A.npy silent -o C.npy -n 2 --timeout 1 --json
+beside "--timeout ends a product of an endless operand" \
+    ends 124 1000 'time' "$S" multiply /dev/zero B.npy -o C.npy -n 2 --timeout 1
+beside "--timeout ends a forecast of a silent pipe" \
+    ends 124 1000 'time' "$S" multiply silent B.npy --dry-run -n 2 --timeout 1
+beside "--timeout ends a plan of a silent pipe" \
+    ends 124 1000 'time' "$S" plan silent B.npy -n 2 --timeout 1
+beside "--timeout ends an element-wise operation on a silent pipe" \
+    ends 124 1000 'time' "$S" apply tanh silent -o C.npy -n 2 --timeout 1
+beside "--timeout ends the demonstration" \
+    ends 124 1000 'time' "$S" demo --timeout 1
+full() { "$S" multiply A.npy B.npy -o - -n 2 --timeout 1 >full 2>err; }
+fills() { ends 124 1000 'time\|took' full || [ $code = 124 ]; }
+beside "--timeout ends a product whose output pipe is full" fills
+joined
 ends 3 1000 'p.conf: a configuration is read from a regular file' \
     timeout -s KILL 20 "$S" multiply A.npy B.npy -o C.npy -n 2 --config p.conf --timeout 1
 report $? "a configuration from a silent pipe is refused"
@@ -93,17 +98,18 @@ for file in silent folder /dev/zero; do
 done
 ends 3 0 'silent: unknown kind of data file' node --data silent || ok=1
 report $ok "keys, lists and data of a node that are not regular files are reported at once"
-full() { "$S" multiply A.npy B.npy -o - -n 2 --timeout 1 >full 2>err; }
-ends 124 1000 'time\|took' full || [ $code = 124 ]
-report $? "--timeout ends a product whose output pipe is full"
+frozen() { # limit in seconds, a command with four nodes
+    limit=$1
+    shift
+    SHERD_TEST_MISBEHAVE=frozen@node-3 ends 124 $((limit * 1000)) 'time' "$LIAR" "$@" --timeout $limit
+}
 for how in "--aggregate ring" "--aggregate halving-doubling" "" "--async" "--aggregate secure --simulate"; do
-    SHERD_TEST_MISBEHAVE=frozen@node-3 ends 124 3000 'time' "$LIAR" train net.conf \
-        --data d.npz -n 4 --by gradients $how --timeout 3 --progress none
-    report $? "--timeout ends training by gradients $how with a node whose compute thread is blocked"
+    beside "--timeout ends training by gradients $how with a node whose compute thread is blocked" \
+        frozen 3 train net.conf --data d.npz -n 4 --by gradients $how --progress none
 done
-SHERD_TEST_MISBEHAVE=frozen@node-3 ends 124 2000 'time' "$LIAR" multiply A.npy B.npy -o C.npy -n 4 \
-    --scheme permute --timeout 2
-report $? "--timeout ends a product with a node whose compute thread is blocked"
+beside "--timeout ends a product with a node whose compute thread is blocked" \
+    frozen 2 multiply A.npy B.npy -o C.npy -n 4 --scheme permute
+joined
 
 catches_int() { # process: checks that the command has installed its signal handler
     caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status")
@@ -129,31 +135,34 @@ stops() { # words, then a command that is interrupted once it has started
     echo "# exit $code, $took ms after the signal (idle $idle): $*"
     return 1
 }
-ok=0
 # A shell makes background jobs ignore SIGINT; env restores the default action.
 i="env --default-signal=INT"
-stops interrupted $i "$S" multiply silent B.npy -o C.npy -n 2 || ok=1
-stops interrupted $i "$S" multiply silent B.npy -n 2 --dry-run || ok=1
-stops interrupted $i "$S" plan silent B.npy -n 2 || ok=1
-stops interrupted $i "$S" prepare silent -o m --rows 5 || ok=1
-stops interrupted $i "$S" verify silent A.npy B.npy || ok=1
-stops interrupted $i "$S" predict silent A.npy -o p.npy || ok=1
-stops interrupted $i "$S" meta show silent || ok=1
-stops interrupted $i "$S" meta build z=dot:4x4x4 --nodes 3 --seed silent -o m || ok=1
-stops interrupted $i "$S" demo || ok=1
-stops interrupted $i "$S" bench || ok=1
-stops interrupted $i sh -c 'exec "$0" multiply A.npy B.npy -n 2 -o - >full' "$S" || ok=1 # in a system call
-mv silent silent.npy
-stops interrupted $i "$S" node --key me.key --allow allow --data silent.npy || ok=1
-stops interrupted $i "$S" node --key me.key --allow allow --data folder || ok=1
-report $ok "the first Ctrl-C ends each of these commands"
+mkdir npy && ln silent npy/silent.npy
+beside "the first Ctrl-C ends a product" stops interrupted $i "$S" multiply silent B.npy -o C.npy -n 2
+beside "the first Ctrl-C ends a forecast" stops interrupted $i "$S" multiply silent B.npy -n 2 --dry-run
+beside "the first Ctrl-C ends a plan" stops interrupted $i "$S" plan silent B.npy -n 2
+beside "the first Ctrl-C ends the making of masks" stops interrupted $i "$S" prepare silent -o m --rows 5
+beside "the first Ctrl-C ends a verification" stops interrupted $i "$S" verify silent A.npy B.npy
+beside "the first Ctrl-C ends a prediction" stops interrupted $i "$S" predict silent A.npy -o p.npy
+beside "the first Ctrl-C ends the reading of a metadata file" stops interrupted $i "$S" meta show silent
+beside "the first Ctrl-C ends the making of a metadata file" \
+    stops interrupted $i "$S" meta build z=dot:4x4x4 --nodes 3 --seed silent -o m
+beside "the first Ctrl-C ends the demonstration" stops interrupted $i "$S" demo
+beside "the first Ctrl-C ends a measurement" stops interrupted $i "$S" bench
+beside "the first Ctrl-C ends a product that is in a system call" \
+    stops interrupted $i sh -c 'exec "$0" multiply A.npy B.npy -n 2 -o - >full' "$S"
+beside "the first Ctrl-C ends a node that reads its data" \
+    stops interrupted $i "$S" node --key me.key --allow allow --data npy/silent.npy
+beside "the first Ctrl-C ends a node that reads a folder of data" \
+    stops interrupted $i "$S" node --key me.key --allow allow --data folder
 names() { LD_PRELOAD=$(realpath "$R/${B:-build/plain}/tests/system/cli/preload_names.so") exec "$@"; }
 looks_up() { grep -q 'looking up' err; }
-ready=looks_up
+resolves() { ready=looks_up && stops "$@"; }
 # --foreground: timeout would send the signal to its group, too, and a second Ctrl-C ends at once.
-stops interrupted names $i timeout --foreground -s KILL 30 "$S" node --key me.key --allow allow --selftest quick \
-    --listen silent.invalid:0
-report $? "the first Ctrl-C ends a node that resolves its listening address"
+beside "the first Ctrl-C ends a node that resolves its listening address" \
+    resolves interrupted names $i timeout --foreground -s KILL 30 "$S" node --key me.key --allow allow \
+    --selftest quick --listen silent.invalid:0
+joined
 [ -z "$(find . -name '.*.npy*' -o -name 'm' -o -name 'p.npy')" ]
 report $? "no processes and no temporary files remain"
 echo "1..$n"
