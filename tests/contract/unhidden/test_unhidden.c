@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "sherd/forecast.h"
 #include "sherd/multiplier.h"
 #include "sherd/product.h"
+#include "tests/contract/unhidden/unhidden.h"
 
 #define ROWS 24
 #define INNER 18
@@ -65,7 +67,7 @@ static int end(void **state)
 static sherd_product_options options(bool exact)
 {
     sherd_product_options o = { .size = sizeof o };
-    o.scheme = (sherd_scheme)77;
+    o.scheme = UNHIDDEN;
     o.exact = exact;
     return o;
 }
@@ -73,9 +75,9 @@ static sherd_product_options options(bool exact)
 static void a_scheme_without_claims_is_not_private(void **state)
 {
     (void)state;
-    const sherd_scheme_info *s = sherd_scheme_describe((sherd_scheme)77);
+    const sherd_scheme_info *s = sherd_scheme_describe(UNHIDDEN);
     assert_string_equal(s->name, "unhidden");
-    assert_false(sherd_scheme_private((sherd_scheme)77));
+    assert_false(sherd_scheme_private(UNHIDDEN));
     assert_false(sherd_scheme_private((sherd_scheme)78)); /* not in the table */
     assert_string_equal(sherd_scheme_describe((sherd_scheme)78)->name, "unknown");
     for (size_t i = 0; (s = sherd_scheme_at(i)); i++) {
@@ -129,6 +131,66 @@ static void its_products_are_correct_and_match_the_forecast(void **state)
     }
 }
 
+/* Hides a cell, and returns the verdict on its answer with `error` added to one entry. */
+static int check_with(sherd__prepared *p, double error)
+{
+    const sherd__cell cell = { .slot = 1 };
+    sherd__cell_work work;
+    sherd__cell_sizes sizes;
+    double y[ROWS * COLS] = { 0 };
+    assert_int_equal(p->hiding.ops->sizes(p->hiding.ctx, cell, &sizes), 0);
+    assert_int_equal(p->hiding.ops->hide(p->hiding.ctx, cell, &work), 0);
+    const double *x = (const double *)(const void *)sherd__fragment_bytes(work.left);
+    const size_t rows = work.result.rows;
+    assert_true(work.result.len == sizes.result.len && work.result.cols == COLS);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < COLS; j++)
+            for (size_t k = 0; k < INNER; k++)
+                y[i * COLS + j] += x[i * INNER + k] * b_data[k * COLS + j];
+    y[3] += error;
+    sherd__fragment_free(work.left);
+    return p->hiding.ops->check(p->hiding.ctx, cell, (const uint8_t *)y);
+}
+
+static void its_wrong_answers_are_found(void **state)
+{
+    (void)state;
+    static const uint32_t domain[] = { 0, 1, 2 };
+    const sherd__nodes nodes = {
+        .count = 3, .domain = domain, .domains = 3, .usable = 3, .memory = UINT64_C(1) << 24
+    };
+    double c[ROWS * COLS];
+    sherd_product_options o;
+    sherd__prepared p;
+    sherd_diag d = { 0 };
+    sherd__product_options_init(&o);
+    o.scheme = UNHIDDEN;
+    if (sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, c, COLS }, &nodes, &o, &d))
+        fail_msg("%s", d.message);
+    assert_int_equal(check_with(&p, 0), 0);
+    assert_int_equal(check_with(&p, 1), SHERD_EWRONG);
+    assert_int_equal(check_with(&p, NAN), SHERD_EWRONG);
+    sherd__prepared_fini(&p);
+}
+
+static void values_that_it_cannot_multiply_are_refused(void **state)
+{
+    (void)state;
+    double c[1], row[16] = { 0 }, column[16] = { 0 };
+    const sherd_view v = sherd_view_c(row, SHERD_F64, 1, 16),
+                     w = sherd_view_c(column, SHERD_F64, 16, 1);
+    for (unsigned i = 0; i < 16; i++) row[i] = column[i] = 1;
+    for (unsigned exact = 0; exact < 2; exact++) {
+        sherd_product_options o = options(exact);
+        o.bits = 26; /* sums of 16 products take more than 53 bits */
+        assert_int_equal(sherd_product_range(v, w, &o, NULL), exact ? SHERD_ERANGE : SHERD_OK);
+        column[3] = NAN;
+        assert_int_equal(sherd_product_range(v, w, &o, NULL), SHERD_ERANGE);
+        assert_int_equal(sherd_multiply(cluster, v, w, c, 1, &o, NULL, NULL), SHERD_ERANGE);
+        column[3] = 1;
+    }
+}
+
 static void its_kept_operands_are_in_clear(void **state)
 {
     (void)state;
@@ -179,6 +241,8 @@ int main(void)
         cmocka_unit_test(a_scheme_without_claims_is_not_private),
         cmocka_unit_test(only_schemes_that_hide_an_operand_are_private),
         cmocka_unit_test(its_products_are_correct_and_match_the_forecast),
+        cmocka_unit_test(its_wrong_answers_are_found),
+        cmocka_unit_test(values_that_it_cannot_multiply_are_refused),
         cmocka_unit_test(its_kept_operands_are_in_clear),
         cmocka_unit_test(its_operands_are_not_kept_as_shares),
     };

@@ -259,6 +259,32 @@ static void the_hooks_of_a_call_replace_those_of_the_cluster(void **state)
     assert_true(asked > 0);
 }
 
+static void a_call_that_fails_before_nodes_are_at_work_leaves_its_report(void **state)
+{
+    (void)state;
+    sherd_product_options o = { .size = sizeof o };
+    sherd_report r = { .size = sizeof r, .tasks = 77 };
+    double x[4] = { 1, 2, 3, NAN }, c[4];
+    const sherd_view v = sherd_view_c(x, SHERD_F64, 2, 2), w = sherd_view_c(x, SHERD_F64, 1, 3);
+    sherd_diag d = { 0 };
+    cluster_stop = true; /* also as a hook of the cluster */
+    int err = sherd_multiply(cluster, v, v, c, 2, &o, &r, &d);
+    cluster_stop = false;
+    assert_int_equal(err, SHERD_EINTERRUPTED);
+    assert_string_equal(d.message, "interrupted");
+    assert_true(r.tasks == 77 && r.nodes == 0);
+    assert_int_equal(sherd_multiply(cluster, v, w, c, 3, &o, &r, NULL), SHERD_ESHAPE);
+    o.exact = true;
+    assert_int_equal(sherd_multiply(cluster, v, v, c, 2, &o, &r, NULL), SHERD_ERANGE);
+    assert_int_equal(sherd_apply(cluster, SHERD_OP_SQUARE, v, v, c, 2, &o, &r, NULL),
+                     SHERD_EUNSUPPORTED);
+    assert_true(r.tasks == 77 && r.nodes == 0 && r.planned == NULL);
+    o.exact = false;
+    assert_int_equal(sherd_multiply(cluster, v, v, c, 2, &o, &r, NULL), SHERD_OK);
+    assert_true(r.tasks != 77 && r.nodes == NODES);
+    sherd_report_fini(&r);
+}
+
 static void options_and_reports_without_a_size_are_refused(void **state)
 {
     (void)state;
@@ -545,6 +571,7 @@ int main(void)
         cmocka_unit_test(the_time_of_preparing_counts_in_the_time_limit),
         cmocka_unit_test(an_interrupted_call_ends_and_the_next_one_works),
         cmocka_unit_test(the_hooks_of_a_call_replace_those_of_the_cluster),
+        cmocka_unit_test(a_call_that_fails_before_nodes_are_at_work_leaves_its_report),
         cmocka_unit_test(options_and_reports_without_a_size_are_refused),
         cmocka_unit_test(element_wise_operations_give_the_promised_bits),
         cmocka_unit_test(a_second_operand_that_cannot_be_is_refused),

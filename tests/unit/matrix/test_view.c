@@ -330,6 +330,49 @@ static void integers_that_no_double_represents_are_reported(void **s)
                      1);
 }
 
+static unsigned asked, ends_at;
+
+static bool ends(void *ctx)
+{
+    (void)ctx;
+    return ++asked == ends_at;
+}
+
+/* Large enough for several questions: rows that are shorter and longer than what is read between
+ * two of them. */
+static void a_scan_can_be_interrupted_at_each_question(void **s)
+{
+    (void)s;
+    enum { LONG = 3000000 };
+    static const size_t rows[] = { 1, 3, 1000 };
+    const sherd_hooks hooks = { .interrupted = ends };
+    uint8_t *bytes = calloc(LONG, 1);
+    double *x = calloc(LONG, sizeof *x);
+    assert_true(bytes && x);
+    bytes[0] = 7;
+    bytes[LONG - 1] = 9;
+    x[LONG / 2] = -0.25;
+    x[LONG - 1] = HUGE_VAL;
+    for (unsigned i = 0; i < 6; i++) {
+        const size_t n = rows[i / 2], m = LONG / n;
+        const sherd_view v = i % 2 ? sherd_view_c(x, SHERD_F64, n, m)
+                                   : sherd_view_c(bytes, SHERD_U8, n, m);
+        sherd__scan scan;
+        int err = SHERD_EINTERRUPTED;
+        for (ends_at = 1; err && ends_at < 20; ends_at++) {
+            asked = 0;
+            err = sherd__view_scan_asking(v, &scan, &hooks);
+            assert_int_equal(err, asked < ends_at ? SHERD_OK : SHERD_EINTERRUPTED);
+        }
+        assert_true(!err && asked >= 3);
+        assert_true(scan.nonzeros == 2 && scan.min_abs == 0 && scan.max_abs == (i % 2 ? 0.25 : 9));
+        assert_int_equal(scan.integers, i % 2 == 0);
+        if (i % 2) assert_true(scan.bad_row == n - 1 && scan.bad_col == m - 1);
+    }
+    free(bytes);
+    free(x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +386,7 @@ int main(void)
         cmocka_unit_test(the_peak_equals_that_of_a_scan),
         cmocka_unit_test(the_first_bad_value_is_named_in_row_order),
         cmocka_unit_test(integers_that_no_double_represents_are_reported),
+        cmocka_unit_test(a_scan_can_be_interrupted_at_each_question),
     };
     return cmocka_run_group_tests_name("matrix/view", tests, NULL, NULL);
 }

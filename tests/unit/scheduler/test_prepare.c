@@ -381,20 +381,14 @@ static void the_next_operand_must_fit_the_plan(void **state)
                      SHERD_OK);
     assert_true(p.shape_only);
     for (size_t n = 0; n <= 30; n += 6)
-        assert_int_equal(next(&p, sherd_view_sub(a, 0, n, 0, 20), &o, NULL),
-                         SHERD_OK);
-    assert_int_equal(next(&p, sherd_view_c(a_data, SHERD_F64, 31, 19), &o, NULL),
-                     SHERD_ESHAPE);
-    assert_int_equal(next(&p, sherd_view_c(large, SHERD_I32, 1, 20), &o, NULL),
-                     SHERD_ERANGE);
-    assert_int_equal(next(&p, sherd_view_c(small, SHERD_I64, 1, 20), &o, NULL),
-                     SHERD_OK);
-    assert_int_equal(next(&p, sherd_view_c(narrow, SHERD_I32, 1, 20), &o, NULL),
-                     SHERD_OK);
+        assert_int_equal(next(&p, sherd_view_sub(a, 0, n, 0, 20), &o, NULL), SHERD_OK);
+    assert_int_equal(next(&p, sherd_view_c(a_data, SHERD_F64, 31, 19), &o, NULL), SHERD_ESHAPE);
+    assert_int_equal(next(&p, sherd_view_c(large, SHERD_I32, 1, 20), &o, NULL), SHERD_ERANGE);
+    assert_int_equal(next(&p, sherd_view_c(small, SHERD_I64, 1, 20), &o, NULL), SHERD_OK);
+    assert_int_equal(next(&p, sherd_view_c(narrow, SHERD_I32, 1, 20), &o, NULL), SHERD_OK);
     narrow[7] = -65536;
     sherd_diag d = { 0 };
-    assert_int_equal(next(&p, sherd_view_c(narrow, SHERD_I32, 1, 20), &o, &d),
-                     SHERD_ERANGE);
+    assert_int_equal(next(&p, sherd_view_c(narrow, SHERD_I32, 1, 20), &o, &d), SHERD_ERANGE);
     assert_non_null(strstr(d.message, "A: row 0, column 7: -65536 is beyond 65535"));
     sherd__prepared_fini(&p);
 }
@@ -641,6 +635,64 @@ static void element_wise_work_is_divided_for_most_of_the_nodes(void **state)
     }
 }
 
+static unsigned asked, ends_at;
+
+static bool ends(void *ctx)
+{
+    (void)ctx;
+    return ++asked == ends_at;
+}
+
+static void preparing_can_be_interrupted_at_each_question(void **state)
+{
+    (void)state;
+    static const sherd_scheme all[] = { SHERD_PERMUTE, SHERD_PLAIN, SHERD_SHARE };
+    for (unsigned i = 0; i < 3; i++) {
+        sherd_product_options o = options();
+        sherd__prepared p;
+        int err = SHERD_EINTERRUPTED;
+        o.scheme = all[i];
+        o.hooks.interrupted = ends;
+        for (ends_at = 1; err && ends_at < 20; ends_at++) {
+            sherd_diag d = { 0 };
+            asked = 0;
+            err = sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, c_data, 10 },
+                                          &(sherd__nodes){ .count = 4,
+                                                           .domain = domain,
+                                                           .domains = 3,
+                                                           .usable = 3,
+                                                           .memory = UINT64_C(1) << 24 },
+                                          &o, &d);
+            assert_int_equal(err, asked < ends_at ? SHERD_OK : SHERD_EINTERRUPTED);
+            if (err) assert_string_equal(d.message, "interrupted");
+        }
+        assert_true(!err && asked >= 2); /* once for each operand, at least */
+        sherd__prepared_fini(&p);
+        ends_at = 1;
+        asked = 0;
+        assert_int_equal(sherd_product_range(a, b, &o, NULL), SHERD_EINTERRUPTED);
+    }
+}
+
+static void the_next_operand_can_be_interrupted(void **state)
+{
+    (void)state;
+    sherd__prepared p;
+    sherd_product_options o = options();
+    sherd_diag d = { 0 };
+    const sherd_view shape = sherd_view_c(NULL, SHERD_F64, 30, 20);
+    assert_int_equal(sherd__prepare_multiply(&p, &(sherd__matrices){ shape, b, NULL, 10 }, &nodes,
+                                             &o, NULL),
+                     SHERD_OK);
+    o.hooks.interrupted = ends;
+    ends_at = 1;
+    asked = 0;
+    assert_int_equal(next(&p, a, &o, &d), SHERD_EINTERRUPTED);
+    assert_string_equal(d.message, "interrupted");
+    assert_int_equal(next(&p, a, &o, NULL), SHERD_OK);
+    sherd__prepared_fini(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -662,6 +714,8 @@ int main(void)
         cmocka_unit_test(the_bound_applies_to_the_second_operand_of_element_wise_operations),
         cmocka_unit_test(every_failed_allocation_is_reported),
         cmocka_unit_test(element_wise_work_is_divided_for_most_of_the_nodes),
+        cmocka_unit_test(preparing_can_be_interrupted_at_each_question),
+        cmocka_unit_test(the_next_operand_can_be_interrupted),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }
