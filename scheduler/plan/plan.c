@@ -50,20 +50,13 @@ static int too_little(const sherd__plan_input *in, double row, sherd_diag *d)
         sherd__bytes_text(need_here, want_here));
 }
 
-/* Returns as many rows as a cell may have, but leaves enough panels for transfer and computation to
- * overlap. */
-static size_t panel_rows(const sherd__plan_input *in, double cell_max, double row)
+size_t sherd__plan_panel(double most, double row, size_t rows, unsigned panels, uint64_t cell)
 {
-    double rows = cell_max / row, longest = in->rows_longest ? (double)in->rows_longest : 1;
-    const double enough = (double)sherd__plan_enough(in->cell);
-    if (rows < 1) rows = 1;
-    if (rows > longest) rows = longest;
-    if (rows * row > enough && rows > longest / PANELS_MIN) {
-        double cut = longest / PANELS_MIN, small = enough / row;
-        rows = cut > small ? cut : small;
-        if (rows < 1) rows = 1;
-    }
-    return (size_t)rows;
+    const double all = rows ? (double)rows : 1, enough = (double)sherd__plan_enough(cell),
+                 cut = all / panels;
+    most = fmin(most, all);
+    if (most * row > enough && most > cut) most = fmax(cut, enough / row);
+    return most < 1 ? 1 : (size_t)most;
 }
 
 /* Returns how many cells a node is given at a time. */
@@ -101,7 +94,8 @@ int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *
     if (tile == 0) tile = 1;
     double row = node_row_left + kept * answer_el * (double)tile;
     out->tile_cols = tile;
-    out->panel_rows = panel_rows(in, cell_max, row);
+    out->panel_rows = sherd__plan_panel(cell_max / row, row, in->rows_longest, PANELS_MIN,
+                                        in->cell);
     out->cell_bytes = (uint64_t)((double)out->panel_rows * row);
     out->depth = depth_of(in, out->cell_bytes);
     out->perm_cache = in->memory / 4;

@@ -38,7 +38,11 @@ typedef struct sherd__plan {
 /** Returns the bytes from which on larger cells are made only where panels do not get too few: at
  *  least SHERD__CELL_SMALL. cell: as nodes declare it. */
 uint64_t sherd__plan_enough(uint64_t cell);
-/** Plans a product. SHERD_EFEWNODES if a node cannot hold a single row and column; *d says what
+/** Returns the number of rows of a panel: `most` of `row` bytes each, but fewer if a slot of `rows`
+ *  rows had less than `panels` panels, as far as cells keep sherd__plan_enough(cell) bytes:
+ *  transfer and computation then overlap. At least 1. */
+size_t sherd__plan_panel(double most, double row, size_t rows, unsigned panels, uint64_t cell);
+/** Plans a product of which each node has its own rows or columns. SHERD_EFEWNODES if a node cannot hold a single row and column; *d says what
  *  would be enough. */
 int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *d) SHERD_MUST;
 

@@ -210,14 +210,19 @@ typedef struct room {
     const char *smallest;
 } room;
 
-/* Plans panels and tiles. DEPTH positions are in memory at a time, each with all shares, enough
- * answers to decode, and the data to check them. */
+/*
+ * Plans panels and tiles. DEPTH positions are in memory at a time, each with all shares, enough
+ * answers to decode, and the data to check them.
+ *
+ * sherd__plan_make does not fit here: it counts cells in progress of each node, which hold nothing
+ * of other nodes. A position of shares is all nodes' cells at once, with checks whose size depends
+ * on the code, and the code on the nodes that are counted on. The rule for panels is the same.
+ */
 static int plan(sherd__prepared *p, const work *k, const room *in, const sherd__nodes *nodes,
                 sherd_diag *d)
 {
     const uint64_t memory = in->here, node_memory = in->node;
     sherd__plan *out = &p->plan;
-    const double enough = (double)sherd__plan_enough(nodes->cell);
     const size_t inner = k->inner, rows = k->rows, right = k->right;
     const checks check = checks_of(p, k);
     const double wire = 3.0 * p->primes_len, budget = 0.6 * (double)memory - check.once;
@@ -241,16 +246,8 @@ static int plan(sherd__prepared *p, const work *k, const room *in, const sherd__
     }
     out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;
     double row = wire * ((double)k->left + (double)k->each * (double)out->tile_cols);
-    double h = cell / row;
     double here = (budget / DEPTH - check.each) / (p->code.shares * row + check.row);
-    if (h > here) h = here;
-    double most = rows ? (double)rows : 1;
-    if (h > most) h = most;
-    if (h * row > enough && h > most / PANELS_MIN) {
-        double small = enough / row;
-        h = most / PANELS_MIN > small ? most / PANELS_MIN : small;
-    }
-    out->panel_rows = h < 1 ? 1 : (size_t)h;
+    out->panel_rows = sherd__plan_panel(fmin(cell / row, here), row, rows, PANELS_MIN, nodes->cell);
     out->cell_bytes = (uint64_t)((double)out->panel_rows * row);
     double position = (double)(out->cell_bytes + 1) * p->code.shares + check.each +
                       check.row * (double)out->panel_rows;
