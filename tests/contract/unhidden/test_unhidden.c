@@ -126,7 +126,8 @@ static void its_products_are_correct_and_match_the_forecast(void **state)
         assert_int_equal(f.bytes_in, r.work_in);
         assert_true(r.exposed_a[0] > 0 && r.exposed_b[0] == 1); /* all of B is shown */
         assert_int_equal(r.threshold, 0);
-        assert_int_equal(r.masks_left, 0);
+        assert_true(r.masks_left == 0 && r.fragments == 0 && r.blocks == 0);
+        assert_int_equal(r.encoding, SHERD_ENCODING_AUTO); /* it reads no encoding */
         sherd_report_fini(&r);
     }
 }
