@@ -221,7 +221,8 @@ extern const char *const sherd__choices_mode[];     /* float exact */
      .help = "leave the digests of the inputs out of the certificate"}
 #define SHERD__OPT_META(of)                                                                        \
     {.name = "meta", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,            \
-     .takes = (of), .excludes = "seed", .help = "take exposures and permutations from this metadata file"}
+     .takes = (of), .excludes = "seed",                                                            \
+     .help = "take exposures and permutations from this metadata file"}
 #define SHERD__OPT_OPERATION                                                                       \
     {.name = "operation", .type = SHERD__TEXT, .arg = "NAME", .flags = SHERD__OPT_ONLY_ARGV,       \
      .help = "operation of the metadata file [the one of this kind and shape]"}

@@ -183,8 +183,9 @@ static void range(sherd_dtype dtype, const char *p, size_t n, uint64_t *min, uin
     }
 }
 
-/* Adds a part of a matrix. whole: integers, contiguous in rows: they are scanned without conversion,
- * which is several times faster, and *t has the least and the largest of them, not their bits. */
+/* Adds a part of a matrix. whole: integers, contiguous in rows. They are scanned without
+ * conversion, which is several times faster, and *t has the least and the largest of them, not the
+ * bits of doubles. */
 static void add(sherd_view s, bool whole, totals *t)
 {
     double x[CHUNK];

@@ -42,8 +42,8 @@ uint64_t sherd__plan_enough(uint64_t cell);
  *  rows had less than `panels` panels, as far as cells keep sherd__plan_enough(cell) bytes:
  *  transfer and computation then overlap. At least 1. */
 size_t sherd__plan_panel(double most, double row, size_t rows, unsigned panels, uint64_t cell);
-/** Plans a product of which each node has its own rows or columns. SHERD_EFEWNODES if a node cannot hold a single row and column; *d says what
- *  would be enough. */
+/** Plans a product of which each node has its own rows or columns. SHERD_EFEWNODES if a node cannot
+ *  hold a single row and column; *d says what would be enough. */
 int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *d) SHERD_MUST;
 
 /** Returns how many of `len` nodes may be left out: fewer than half. len is at least 1. */

@@ -105,8 +105,8 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, const sherd__matrices 
                          sherd_diag *d) SHERD_MUST;
 /** Returns the least number of domains that the scheme needs for opt->colluding and opt->spare. */
 uint64_t sherd__prepare_least(const sherd_product_options *opt);
-/** Sets the next A, m->a (at most as many rows as prepared for), and the destination of its product.
- *  Of *opt, bits and hooks are read. Requires SHERD_KEEPS_RIGHT. */
+/** Sets the next A, m->a (at most as many rows as prepared for), and the destination of its
+ *  product. Of *opt, bits and hooks are read. Requires SHERD_KEEPS_RIGHT. */
 int sherd__prepared_next(sherd__prepared *p, const sherd__matrices *m,
                          const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 /**
