@@ -65,8 +65,8 @@ bool sherd__verbs_each(bool (*fn)(void *ctx, const sherd__verb *v, const char *t
 const char *const *sherd__option_choices(const sherd__option *o);
 /** Returns the option's help, with the schemes if it lists them. */
 const char *sherd__option_help(const sherd__option *o, char out[320]);
-/** Returns the next scheme that reads the option, from number *i of the list of schemes on, and sets
- *  *i to the number after it; NULL after the last. */
+/** Returns the next scheme that reads the option, from number *i of the list of schemes on, and
+ *  sets *i to the number after it; NULL after the last. */
 const sherd_scheme_info *sherd__option_scheme(const sherd__option *o, size_t *i);
 /** Writes the variable's name SHERD_NAME for an option, e.g. SHERD_EXPOSURE_MAX. */
 void sherd__option_env_name(const sherd__option *o, char out[64]);
