@@ -33,9 +33,9 @@ static void show(const sherd_audit *a, const sherd_audit_figure *f)
     char name[96], median[24], most[24], chance[24], p[24];
     const sherd_audit_finding *w = sherd_audit_finding_at(a, (size_t)f->worst);
     snprintf(name, sizeof name, "%s: %.40s", f->test, f->statistic);
-    printf("  %-50s %9s %9s %9s %8s  %s%s\n", name, amount(f->median, f->fraction, median),
-           amount(w->value, f->fraction, most), amount(w->chance, f->fraction, chance),
-           chance_of(w->ln_p, p), f->flagged ? "FLAGGED, " : "", w->who);
+    sherd__cli_print("  %-50s %9s %9s %9s %8s  %s%s", name, amount(f->median, f->fraction, median),
+                     amount(w->value, f->fraction, most), amount(w->chance, f->fraction, chance),
+                     chance_of(w->ln_p, p), f->flagged ? "FLAGGED, " : "", w->who);
 }
 
 /* Prints the figures of one scope below a line of column names, if there are any. */
@@ -74,17 +74,20 @@ static void show_controls(const sherd_audit *a)
         if (i == 0 && !c->who)
             printf("\nControls, broken on purpose, which must be flagged:\n  %-50s %8s  %s\n", "",
                    "p", "game");
-        printf("  %-50s %8s", c->name, chance_of(c->ln_p, p));
-        if (!isnan(c->advantage)) printf("  advantage %.2f", c->advantage);
-        if (c->who) printf("  %s\n", c->who);
-        else printf("%s\n", c->flagged ? "" : "  MISSED");
+        char game[32] = "";
+        if (!isnan(c->advantage)) snprintf(game, sizeof game, "  advantage %.2f", c->advantage);
+        sherd__cli_print("  %-50s %8s%s%s%s", c->name, chance_of(c->ln_p, p), game,
+                         c->who       ? "  "
+                         : c->flagged ? ""
+                                      : "  MISSED",
+                         c->who ? c->who : "");
     }
 }
 
 static void show_head(const sherd_audit *a, const sherd_audit_info *x)
 {
     const char *note;
-    printf("%s: %s\n", x->subject, x->form);
+    sherd__cli_print("%s: %s", x->subject, x->form);
     if (x->rows > 0) printf("A is %" PRIu64 " x %" PRIu64 "; ", x->rows, x->cols);
     printf("%" PRIu32 " node%s", x->nodes, x->nodes == 1 ? "" : "s");
     if (x->domains_known)
@@ -93,7 +96,8 @@ static void show_head(const sherd_audit *a, const sherd_audit_info *x)
     if (x->public_rows > 0)
         printf("; %" PRIu64 " public rows%s", x->public_rows, x->labels ? " with labels" : "");
     putchar('\n');
-    for (size_t i = 0; (note = sherd_audit_warning_at(a, i)); i++) printf("note: %s\n", note);
+    for (size_t i = 0; (note = sherd_audit_warning_at(a, i)); i++)
+        sherd__cli_print("note: %s", note);
 }
 
 void sherd__audit_print(const sherd_audit *a)
@@ -117,6 +121,7 @@ void sherd__audit_print(const sherd_audit *a)
         printf("\nNothing found beyond chance%s (Holm over %" PRIu64 " tests, family-wise %.0e).\n",
                x.left_out ? " in what was looked at" : "", x.tests, x.family);
     printf("Not seen by this audit:\n");
-    for (size_t i = 0; (unseen = sherd_audit_unseen_at(a, i)); i++) printf("  %s\n", unseen);
-    if (x.reach) printf("%s\n", x.reach);
+    for (size_t i = 0; (unseen = sherd_audit_unseen_at(a, i)); i++)
+        sherd__cli_print("  %s", unseen);
+    if (x.reach) sherd__cli_print("%s", x.reach);
 }

@@ -303,6 +303,12 @@ void sherd__cli_note(const sherd__cli *cli, const char *fmt, ...)
 void sherd__cli_warn(const sherd__cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/** Prints a line of the result on stdout. As in messages, characters that a terminal obeys are
+ *  escaped: use it for each line that contains text of a file, a peer or the user. */
+void sherd__cli_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/** Writes text with such characters escaped to out, as far as there is room, and returns out. */
+const char *sherd__cli_plain(const char *text, char *out, size_t size);
+
 /** Returns {"schema": "sherd/multiply/1", "ok": true}. Fill it, then pass it to
  *  sherd__cli_json_end. */
 json_t *sherd__cli_json_new(const sherd__cli *cli);

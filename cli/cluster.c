@@ -28,7 +28,7 @@ static int print_up(sherd__cli *cli, const sherd_local *l, sherd_diag *d)
         const sherd_local_node n = node_at(l, i);
         json_array_append_new(all, json_pack("{s:s, s:I, s:s}", "name", n.name, "pid",
                                              (json_int_t)n.pid, "line", n.line));
-        if (!cli->json) printf("%-9s pid %-7ld %s\n", n.name, (long)n.pid, n.address);
+        if (!cli->json) sherd__cli_print("%-9s pid %-7ld %s", n.name, (long)n.pid, n.address);
     }
     if (!cli->json) {
         json_decref(all);
@@ -69,9 +69,9 @@ static void print_status(const sherd_local_node *n)
 {
     char bytes[24];
     if (n->up)
-        printf("%-9s up    pid %-7ld %-22s %s\n", n->name, (long)n->pid, n->address,
-               sherd__cli_bytes(n->resident, bytes));
-    else printf("%-9s gone  %-11s %-22s messages: %s\n", n->name, "", n->address, n->log);
+        sherd__cli_print("%-9s up    pid %-7ld %-22s %s", n->name, (long)n->pid, n->address,
+                         sherd__cli_bytes(n->resident, bytes));
+    else sherd__cli_print("%-9s gone  %-11s %-22s messages: %s", n->name, "", n->address, n->log);
 }
 
 static int run_status(sherd__cli *cli, sherd_diag *d)

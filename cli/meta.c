@@ -88,10 +88,10 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
         json_object_set_new(json, "regenerated", json_boolean(seed && expanded));
         return sherd__cli_json_end(cli, json, d);
     }
-    printf("%s: valid: %zu operations%s\n", cli->args[0], count,
-           !expanded ? ", the seed matches its commitment"
-           : seed    ? ", all numbers match the seed"
-                     : ", permutations and their inverses (the seed is not known)");
+    sherd__cli_print("%s: valid: %zu operations%s", cli->args[0], count,
+                     !expanded ? ", the seed matches its commitment"
+                     : seed    ? ", all numbers match the seed"
+                               : ", permutations and their inverses (the seed is not known)");
     return SHERD_OK;
 }
 

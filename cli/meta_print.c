@@ -30,10 +30,10 @@ static void print_operation(const sherd_meta *meta, size_t i, const uint64_t *co
 {
     const sherd_meta_operation *op = sherd_meta_at(meta, i);
     uint32_t nodes = sherd_meta_settings_of(meta)->nodes;
-    char shape[48], size[24], took[24] = "";
+    char name[6 * sizeof op->name], shape[48], size[24], took[24] = "";
     snprintf(shape, sizeof shape, "%" PRIu64 " x %" PRIu64, sherd_meta_table_rows(op), op->m);
-    printf("%-19s %-8s %15s  %10s", op->name, sherd_op_name(op->kind), shape,
-           sherd__cli_bytes(sherd_meta_bytes(meta, i), size));
+    printf("%-19s %-8s %15s  %10s", sherd__cli_plain(op->name, name, sizeof name),
+           sherd_op_name(op->kind), shape, sherd__cli_bytes(sherd_meta_bytes(meta, i), size));
     if (seconds) printf("  %9s", sherd__meta_time(seconds[i], took));
     printf("  exposures");
     for (uint32_t n = 0; n < nodes; n++)
@@ -114,8 +114,8 @@ int sherd__meta_print_file(sherd__cli *cli, uint64_t size, double seconds, json_
     char bytes[24], took[24];
     const char *path = sherd__opt_text(cli, "output");
     if (!json) {
-        printf("%s: %s, written in %s\n", path, sherd__cli_bytes(size, bytes),
-               sherd__meta_time(seconds, took));
+        sherd__cli_print("%s: %s, written in %s", path, sherd__cli_bytes(size, bytes),
+                         sherd__meta_time(seconds, took));
         return SHERD_OK;
     }
     json_object_set_new(json, "file", sherd__cli_json_text(path));

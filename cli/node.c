@@ -76,7 +76,7 @@ static void say_line(const sherd__cli *cli, const char *line)
         json_object_set_new(obj, "pid", json_integer(getpid()));
         if (sherd__cli_json_end(cli, obj, &d)) sherd__cli_warn(cli, "%s", d.message);
     } else {
-        printf("%s\n", line);
+        sherd__cli_print("%s", line);
     }
     if (fflush(stdout)) sherd__cli_warn(cli, "cannot write to standard output");
 }

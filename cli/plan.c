@@ -93,9 +93,10 @@ void sherd__plan_print(const sherd_choices *choices, bool preferred)
         sherd_forecast f = { .size = sizeof f };
         sherd_diag why = { 0 };
         bool possible = sherd_choices_get(choices, i, &f, &why) == 0;
-        printf("%s %-19s %s\n", preferred && i == 0 ? "*" : " ", sherd_choices_name(choices, i),
-               possible ? sherd__row_text(line, sizeof line, columns, &f, fields, count)
-                        : why.message);
+        sherd__cli_print("%s %-19s %s", preferred && i == 0 ? "*" : " ",
+                         sherd_choices_name(choices, i),
+                         possible ? sherd__row_text(line, sizeof line, columns, &f, fields, count)
+                                  : why.message);
     }
 }
 

@@ -3,7 +3,7 @@
  * to another. Both have no name while gnuplot runs, and get one only if it fails. gnuplot draws to
  * memory, and the picture then replaces the old plot. gnuplot runs as a child process with a
  * deadline and without the user's start-up file. It inherits the three descriptors and no name, so
- * nobody else who can write to the folder can exchange what it reads or redirect what it writes.
+ * other users of the folder can neither exchange what it reads nor redirect what it writes.
  */
 #include "cli/plot.h"
 

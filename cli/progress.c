@@ -46,7 +46,7 @@ static int columns_of(FILE *out)
 static void describe(char *out, size_t size, const sherd__progress_line *p, uint64_t done,
                      uint64_t total, const char *extra, double now)
 {
-    char left[24], tail[80] = "";
+    char left[24], tail[80] = "", more[160];
     double seconds = now - p->started;
     if (seconds >= RATE_SECONDS_MIN && done > 0) {
         double rate = (double)done / seconds;
@@ -56,7 +56,8 @@ static void describe(char *out, size_t size, const sherd__progress_line *p, uint
                      sherd__cli_seconds((double)(total - done) / rate, left));
     }
     snprintf(out, size, "%llu/%llu %s%s%s%s", (unsigned long long)done, (unsigned long long)total,
-             p->unit, extra && *extra ? "  " : "", extra ? extra : "", tail);
+             p->unit, extra && *extra ? "  " : "",
+             sherd__cli_plain(extra ? extra : "", more, sizeof more), tail);
 }
 
 static void draw_bar(sherd__progress_line *p, int percent, const char *text)

@@ -48,11 +48,12 @@ bool sherd__cli_colour(void)
 typedef struct {
     char text[4096];
     size_t len;
+    FILE *to; /* NULL: stderr */
 } words;
 
 static void speak(words *w)
 {
-    (void)fwrite(w->text, 1, w->len, stderr);
+    (void)fwrite(w->text, 1, w->len, w->to ? w->to : stderr);
     w->len = 0;
 }
 
@@ -69,16 +70,73 @@ static void put(words *w, const char *text)
     add(w, text, strlen(text));
 }
 
-/* Appends text of others, escaped. File names, arguments and messages of nodes may contain control
- * characters, which a terminal obeys. C1 controls are these two bytes in UTF-8. */
+/* Reads a character of UTF-8. Returns its length; 0: these bytes are none. */
+static size_t character(const unsigned char *p, uint32_t *code)
+{
+    static const struct {
+        unsigned char mask, lead;
+        uint32_t least;
+    } forms[] = {
+        { 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 }
+    };
+    size_t n = 0;
+    while (n < 4 && (*p & forms[n].mask) != forms[n].lead) n++;
+    if (n == 4) return 0;
+    *code = *p & (unsigned char)~forms[n].mask;
+    for (size_t i = 1; i <= n; i++) {
+        if ((p[i] & 0xc0) != 0x80) return 0;
+        *code = *code << 6 | (p[i] & 0x3f);
+    }
+    return *code >= forms[n].least && *code <= 0x10ffff && *code >> 11 != 0x1b ? n + 1 : 0;
+}
+
+/* Returns whether a terminal obeys the character, or shows text around it in another order or on
+ * another line: controls, line separators, bidirectional formatting, tags. */
+static bool obeyed(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x206f) || c == 0xfeff ||
+           (c >= 0xe0000 && c <= 0xe007f);
+}
+
+/* Copies the next character of *text to out, or an escape of one that is obeyed or not UTF-8.
+ * Advances *text; returns the length in out. */
+static size_t next_plain(const char **text, char out[12])
+{
+    uint32_t code = 0;
+    const unsigned char *p = (const unsigned char *)*text;
+    size_t len = character(p, &code);
+    if (len > 0 && !obeyed(code)) {
+        memcpy(out, p, len);
+        *text += len;
+        return len;
+    }
+    *text += len > 0 ? len : 1;
+    if (len == 0) code = *p;
+    return (size_t)snprintf(out, 12, code > 0xff ? "\\u%04x" : "\\x%02x", code);
+}
+
+/* Appends text of others, escaped. File names, arguments and messages of nodes may contain
+ * characters that a terminal obeys. */
 static void put_plain(words *w, const char *text)
 {
-    for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
-        bool c1 = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
-        char code[8];
-        if (*p >= 0x20 && *p != 0x7f && !c1) add(w, (const char *)p, 1);
-        else add(w, code, (size_t)snprintf(code, sizeof code, "\\x%02x", c1 ? *++p : *p));
+    char code[12];
+    while (*text != '\0') {
+        size_t len = next_plain(&text, code);
+        add(w, code, len);
     }
+}
+
+const char *sherd__cli_plain(const char *text, char *out, size_t size)
+{
+    char code[12];
+    size_t at = 0, len;
+    while (*text != '\0' && at + (len = next_plain(&text, code)) < size) {
+        memcpy(out + at, code, len);
+        at += len;
+    }
+    out[at] = '\0';
+    return out;
 }
 
 static void say(words *w, const char *fmt, va_list args) __attribute__((format(printf, 2, 0)));
@@ -90,6 +148,15 @@ static void say(words *w, const char *fmt, va_list args)
     put_plain(w, text);
     put(w, "\n");
     speak(w);
+}
+
+void sherd__cli_print(const char *fmt, ...)
+{
+    words w = { .to = stdout };
+    va_list args;
+    va_start(args, fmt);
+    say(&w, fmt, args);
+    va_end(args);
 }
 
 void sherd__cli_say(const sherd__cli *cli, const char *fmt, ...)

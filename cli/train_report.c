@@ -392,7 +392,7 @@ static void print_end(const sherd__train *t)
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         const char *path = sherd__opt_text(t->cli, files[i][0]);
         if (path && (strcmp(files[i][0], "plot") != 0 || t->plotted))
-            printf("%s: %s\n", files[i][1], path);
+            sherd__cli_print("%s: %s", files[i][1], path);
     }
 }
 

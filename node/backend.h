@@ -90,7 +90,8 @@ struct sherd__call {
     double (*clock)(void);        /* seconds, from any thread; NULL: took_us is 0 */
     void (*done)(sherd__call *c); /* may free c */
     const sherd__lender *memory;  /* for derived forms of left and right, until their handles are
-                                     dropped; NULL: none are kept */
+                                     dropped; NULL: none are kept, as with a backend that has
+                                     `wait` */
     uint64_t derived[2]; /* 0; submit adds the bytes that it took from `memory` for left and right,
                             also where it fails */
 

@@ -6,6 +6,10 @@
  *
  * One lock guards all residences of the process: a block does not say whose devices hold it. It is
  * never held while a call is waited for.
+ *
+ * A pass that runs on its own thread drops blocks of tasks, too: to make room, or with a device
+ * that is lost. That may free copies on a device, but no derived form, whose memory is lent by the
+ * loop's thread to the loop's thread. So a backend whose calls passes wait for is lent none.
  */
 #include "node/devices.h"
 
@@ -110,6 +114,8 @@ static void drop(sherd__residence *r)
     *at = r->next;
     if (r->bytes) unlink_use(r);
     assert(r->bytes <= r->on->held);
+    assert((r->bytes == 0 || r->on->what.memory || !r->devices->backend->wait) &&
+           "forms only where passes wait for no call");
     r->on->held -= r->bytes;
     r->devices->backend->drop(r->devices->ctx, &r->handle);
     sherd__free(r);
@@ -149,7 +155,6 @@ static void make_room(const sherd__device_state *s, uint64_t len, const sherd__b
     while (s->what.memory && s->held + len > s->what.memory && evict(s, left, right)) {}
 }
 
-/* Makes the device hold the block, if it has room for it in addition to left and right. */
 /* The operands of a call; right NULL: there is one. */
 typedef struct operands {
     sherd__block *left, *right;
@@ -291,7 +296,7 @@ static int submit(sherd__devices *ds, sherd__call *c, const asked *what, sherd__
         sherd__device_state *s = pick(ds, what->needs, run, left, right, d);
         if (!s) return d->code;
         c->right = (sherd__handle){ .id = 0 };
-        c->memory = !run && ds->memory.get ? &ds->memory : NULL; /* of the loop's thread */
+        c->memory = !ds->backend->wait && ds->memory.get ? &ds->memory : NULL;
         c->derived[0] = c->derived[1] = 0;
         int err = hold(ds, s, c, what->in, 0, d);
         if (!err && right) err = hold(ds, s, c, what->in, 1, d);
@@ -396,6 +401,7 @@ int sherd__devices_run(sherd__devices *ds, const sherd__device_run *r, sherd_dia
     bool again, lost;
     uint32_t failures = 0;
     int err;
+    assert(ds->backend->wait);
     do {
         err = run(ds, r, (operands){ &left, r->right ? &right : NULL }, &again, &lost, d);
         failures += again && !lost;

@@ -2,9 +2,9 @@
  * Reads .npz with libzip over bytes that are mapped or in memory, so that files, pipes and fuzzers
  * use the same code path. Every number that an archive declares is checked. The .npy header gives
  * the length of a member, the zip directory must agree with it, the packed bytes must be able to
- * unpack to it, and the sum must stay below the caller's limit. A member is then read to exactly that length, where libzip compares the CRC. A
- * false directory can therefore use no more memory than the limit, and no more time than is needed
- * to inflate it.
+ * unpack to it, and the sum must stay below the caller's limit. A member is then read to exactly
+ * that length, where libzip compares the CRC. A false directory can therefore use no more memory
+ * than the limit, and no more time than is needed to inflate it.
  */
 #include "store/npz.h"
 

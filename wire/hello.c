@@ -1,5 +1,5 @@
 /* What a coordinator plans with, from what a node declares in its WELCOME. */
-#include <float.h>
+#include <assert.h>
 #include <math.h>
 
 #include "wire/session.h"
@@ -28,9 +28,10 @@ sherd__hello_rates sherd__hello_rates_of(const sherd__hello *h)
             residues += v->residue_gflops > 0 ? v->residue_gflops : v->gflops;
         }
         if (v->cell > r.cell) r.cell = v->cell;
-        r.depth += v->depth < UINT32_MAX - r.depth ? v->depth : UINT32_MAX - r.depth;
+        r.depth += v->depth;
     }
-    r.gflops = fmin(r.gflops, DBL_MAX); /* a peer's rates need not be possible */
-    r.residue_gflops = packed ? fmin(residues, DBL_MAX) : 0;
+    if (packed) r.residue_gflops = residues;
+    assert(isfinite(r.gflops) && isfinite(residues) &&
+           r.depth <= SHERD__DEVICES_MAX * SHERD__HELLO_DEPTH_MAX && "read within limits");
     return r;
 }

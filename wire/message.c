@@ -93,6 +93,33 @@ bool sherd__hello_rates_ok(const sherd__hello *h)
     return ok;
 }
 
+static double rate_within(double gflops)
+{
+    return gflops < SHERD__HELLO_GFLOPS_MAX ? gflops : SHERD__HELLO_GFLOPS_MAX;
+}
+
+static uint64_t bytes_within(uint64_t bytes)
+{
+    return bytes < SHERD__HELLO_BYTES_MAX ? bytes : SHERD__HELLO_BYTES_MAX;
+}
+
+/* Reduces numbers to their limits; rates are valid. */
+static void limit(sherd__hello *h)
+{
+    if (h->threads > SHERD__HELLO_THREADS_MAX) h->threads = SHERD__HELLO_THREADS_MAX;
+    h->memory = bytes_within(h->memory);
+    h->gflops = rate_within(h->gflops);
+    h->residue_gflops = rate_within(h->residue_gflops);
+    for (uint32_t i = 0; i < h->devices_len; i++) {
+        sherd__hello_device *v = &h->devices[i];
+        v->gflops = rate_within(v->gflops);
+        v->residue_gflops = rate_within(v->residue_gflops);
+        v->memory = bytes_within(v->memory);
+        v->cell = bytes_within(v->cell);
+        if (v->depth > SHERD__HELLO_DEPTH_MAX) v->depth = SHERD__HELLO_DEPTH_MAX;
+    }
+}
+
 int sherd__message_hello_parse(sherd__hello *out, const uint8_t *body, size_t len, sherd_diag *d)
 {
     sherd_pb_Hello m = sherd_pb_Hello_init_zero;
@@ -123,6 +150,7 @@ int sherd__message_hello_parse(sherd__hello *out, const uint8_t *body, size_t le
     }
     if (!sherd__hello_rates_ok(&h))
         return sherd__fail(d, SHERD_EFRAME, NULL, "a rate that is negative or not a number");
+    limit(&h);
     *out = h;
     return SHERD_OK;
 }

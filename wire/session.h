@@ -98,6 +98,14 @@ typedef struct sherd__task {
 
 #define SHERD__DEVICES_MAX 12u /* of a node */
 
+/* A peer's numbers need not be possible. Larger ones are read as these, which are beyond any
+ * machine, so that sums of all devices of all nodes, and times or bytes that follow from them, stay
+ * finite. */
+#define SHERD__HELLO_THREADS_MAX 65536u
+#define SHERD__HELLO_BYTES_MAX (UINT64_C(1) << 50) /* memory, of a node or device, and cell */
+#define SHERD__HELLO_GFLOPS_MAX 1e9
+#define SHERD__HELLO_DEPTH_MAX 1024u
+
 /** One of the devices that a node computes with. */
 typedef struct sherd__hello_device {
     uint32_t does; /* SHERD__DOES_*; unknown bits are ignored */
@@ -110,7 +118,8 @@ typedef struct sherd__hello_device {
     uint32_t depth;     /* tasks in progress that keep it busy */
 } sherd__hello_device;
 
-/** What each side declares in HELLO (coordinator) and WELCOME (node). */
+/** What each side declares in HELLO (coordinator) and WELCOME (node). A peer's numbers are within
+ *  the limits above. */
 typedef struct sherd__hello {
     /* supported minor versions; WELCOME has the chosen one in both */
     uint32_t minor_min, minor_max;

@@ -30,9 +30,9 @@ typedef struct sherd_npy sherd_npy;
  * NULL.
  *
  * Errors: SHERD_EOPEN, SHERD_EIO;  SHERD_EFORMAT  not .npy, truncated, or of an unsupported dtype
- * (the hint says how to re-save it);  SHERD_ESHAPE  more than two dimensions, or one above 2^32 - 1,
- * or above 2^24 in an array without values;  SHERD_ENOMEM. The message names
- * the file, what was found and what was expected.
+ * (the hint says how to re-save it);  SHERD_ESHAPE  more than two dimensions, or one above
+ * 2^32 - 1, or above 2^24 in an array without values;  SHERD_ENOMEM. The message names the file,
+ * what was found and what was expected.
  */
 SHERD_API int sherd_npy_open(sherd_npy **out, const char *path, sherd_diag *d) SHERD_MUST;
 /** Returns the matrix, which borrows from f. */

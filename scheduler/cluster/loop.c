@@ -295,6 +295,15 @@ static const char *job_name(void *ctx, uint32_t node)
     return c->nodes[node].label;
 }
 
+static bool job_news(void *ctx, uint32_t node, uint32_t what)
+{
+    sherd_cluster *c = ctx;
+    pool_node *n = &c->nodes[node];
+    bool news = what & ~n->told_cannot;
+    n->told_cannot |= what;
+    return news;
+}
+
 void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out)
 {
     out->executor = c->executor;
@@ -303,7 +312,9 @@ void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out)
     out->domain = c->domain_of;
     out->deliveries = &c->nodes[0].delivery;
     out->deliveries_stride = sizeof *c->nodes;
-    out->owner = (sherd__job_owner){ job_touch, job_expel, sherd__cluster_log, job_name, c };
+    out->owner = (sherd__job_owner){
+        job_touch, job_expel, sherd__cluster_log, job_name, c, job_news
+    };
 }
 
 int sherd__cluster_coding(sherd_cluster *c, uint64_t job, const sherd__prepared *p, sherd_diag *d)

@@ -53,7 +53,8 @@ typedef struct pool_node {
     uint32_t ban;         /* number of its ban, from 1; 0: not banned */
     bool windows;         /* it can process windows of images */
     sherd__hello_rates rates;
-    bool told_small; /* its lack of memory has been reported */
+    bool told_small;      /* its lack of memory has been reported */
+    uint32_t told_cannot; /* what the log says that it cannot do; used by the loop thread */
 } pool_node;
 
 struct sherd_cluster {

@@ -40,7 +40,7 @@ typedef struct job_node {
     uint32_t refusals;     /* consecutive refusals when it had only one task at a time */
     uint32_t refused_upto; /* value of job.attempts when the last refusal was counted */
     bool convicted;
-    bool absent; /* it was away when the job began, and the job does not wait for it */
+    bool absent; /* the log says already, without this job, that it takes no part */
     uint64_t accepted;
     uint8_t *holds; /* resident right blocks, by slot * tiles + tile */
     uint8_t *lefts; /* LEFT_* by slot and panel of all resident left blocks, or NULL */

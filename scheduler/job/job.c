@@ -210,16 +210,31 @@ static void lose(sherd__job *j, uint32_t node, bool gone)
     if (gone && !j->done) sherd__job_adopt(j);
 }
 
-/* Returns what this node cannot do that the job needs; NULL: nothing. */
-static const char *lacking(const sherd__job *j, const sherd__hello *h)
+/* Returns what this node cannot do that the job needs; 0: nothing. */
+static uint32_t lacking(const sherd__job *j, const sherd__hello *h)
 {
-    uint32_t lacks = j->o.needs & ~sherd__hello_rates_of(h).does;
     if (j->shape.windows.window && !(h->features & SHERD__FEATURE_WINDOWS))
-        return "does not support windows of images: its version is older";
-    return lacks & SHERD__DOES_RESIDUES ? "does not compute products modulo primes"
-           : lacks & SHERD__DOES_MAPS   ? "does not compute element-wise operations"
-           : lacks                      ? "does not compute products in float64"
-                                        : NULL;
+        return SHERD__JOB_CANNOT_WINDOWS;
+    return j->o.needs & ~sherd__hello_rates_of(h).does;
+}
+
+static const char *text_of_lack(uint32_t lacks)
+{
+    return lacks & SHERD__JOB_CANNOT_WINDOWS
+               ? "does not support windows of images: its version is older"
+           : lacks & SHERD__DOES_RESIDUES ? "does not compute products modulo primes"
+           : lacks & SHERD__DOES_MAPS     ? "does not compute element-wise operations"
+                                          : "does not compute products in float64";
+}
+
+/* Warns that the node cannot take part. If an earlier job has done so, the line is for debugging,
+ * and the log does not say either who takes over from the node. */
+static void warn_once(sherd__job *j, uint32_t node, uint32_t what, const char *text)
+{
+    bool news = !j->o.owner.news || j->o.owner.news(j->o.owner.ctx, node, what);
+    sherd__job_say(j, news ? SHERD_LOG_WARN : SHERD_LOG_DEBUG, "%s %s", sherd__job_name(j, node),
+                   text);
+    j->nodes[node].absent = j->nodes[node].absent || !news;
 }
 
 void sherd__job_node_up(sherd__job *j, uint32_t node, sherd__session *s, uint64_t session_number,
@@ -234,6 +249,7 @@ void sherd__job_node_up(sherd__job *j, uint32_t node, sherd__session *s, uint64_
     const bool gone = n->state == NODE_GONE; /* this has been logged */
     if (sherd__session_peer(s)->memory < j->o.memory) {
         if (!gone) j->stats.lost++; /* the job's owner reports it */
+        n->absent = n->absent || !n->session_number;
         lose(j, node, true);
         return;
     }
@@ -242,9 +258,9 @@ void sherd__job_node_up(sherd__job *j, uint32_t node, sherd__session *s, uint64_
     n->state = NODE_UP;
     n->progress_ms = now_ms;
     sherd__delivery_begin(n->delivery, sherd__session_moved(s), now_ms);
-    const char *lacks = lacking(j, sherd__session_peer(s));
+    uint32_t lacks = lacking(j, sherd__session_peer(s));
     if (lacks) {
-        if (!gone) sherd__job_say(j, SHERD_LOG_WARN, "%s %s", sherd__job_name(j, node), lacks);
+        if (!gone) warn_once(j, node, lacks, text_of_lack(lacks));
         lose(j, node, true);
         return;
     }
@@ -302,8 +318,9 @@ static void refused(sherd__job *j, uint32_t node, const sherd__refusal *r)
             sherd__job_back(j, ordinal);
     }
     if (n->refusals <= REFUSALS_MAX) return;
-    sherd__job_say(j, SHERD_LOG_WARN, "%s refuses its work (%s)", sherd__job_name(j, node),
-                   r->text);
+    char text[SHERD__TEXT_MAX + 24];
+    snprintf(text, sizeof text, "refuses its work (%s)", r->text);
+    warn_once(j, node, SHERD__JOB_CANNOT_WORK, text);
     (void)!sherd__session_forget(n->session, j->o.id);
     j->o.owner.touch(j->o.owner.ctx, node);
     lose(j, node, true);

@@ -31,7 +31,13 @@ typedef struct sherd__job_owner {
     /** Returns the name of a node for messages. */
     const char *(*name)(void *ctx, uint32_t node);
     void *ctx;
+    /** Returns true the first time for this node and `what`, SHERD__JOB_CANNOT_* or a missing
+     *  SHERD__DOES_*, so that a series of jobs logs it once. NULL: always true. */
+    bool (*news)(void *ctx, uint32_t node, uint32_t what);
 } sherd__job_owner;
+
+/* What a node cannot do, besides SHERD__DOES_*. */
+enum { SHERD__JOB_CANNOT_WINDOWS = 1 << 16, SHERD__JOB_CANNOT_WORK = 1 << 17 };
 
 typedef struct sherd__job_options {
     const sherd__hiding *hiding;    /* must outlive the job's work on the executor */

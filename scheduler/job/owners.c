@@ -73,7 +73,6 @@ void sherd__job_reassign(sherd__job *j, uint32_t slot)
     uint32_t to = adopter(j, job_cell_at(j, job_ordinal(j, slot, pos)));
     j->owner[slot] = to;
     if (to != NOBODY) {
-        /* If the node was absent from the beginning, this has already been reported. */
         if (from != NOBODY && from != to && !j->nodes[from].absent)
             sherd__job_say(j, SHERD_LOG_WARN, "%s takes over from %s", sherd__job_name(j, to),
                            sherd__job_name(j, from));

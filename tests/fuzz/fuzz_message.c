@@ -63,7 +63,10 @@ static void legal(unsigned kind, const message *m)
         assert(isfinite(m->hello.gflops) && m->hello.gflops >= 0);
         assert(isfinite(m->hello.residue_gflops) && m->hello.residue_gflops >= 0);
         assert(m->hello.devices_len <= SHERD__DEVICES_MAX && sherd__hello_rates_ok(&m->hello));
-        assert(isfinite(sherd__hello_rates_of(&m->hello).gflops));
+        assert(sherd__hello_rates_of(&m->hello).gflops <=
+               SHERD__DEVICES_MAX * SHERD__HELLO_GFLOPS_MAX);
+        assert(m->hello.threads <= SHERD__HELLO_THREADS_MAX &&
+               m->hello.memory <= SHERD__HELLO_BYTES_MAX);
         printable(m->hello.software, sizeof m->hello.software);
         printable(m->hello.blas_core, sizeof m->hello.blas_core);
         printable(m->hello.backend, sizeof m->hello.backend);

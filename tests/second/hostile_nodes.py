@@ -22,7 +22,9 @@ SCHEMES = (("--scheme", "permute", "--exposure-max", "1"),
 EVERYWHERE = ("computes one wrong number", "computes zeros", "answers with one row more",
               "answers with a short part", "drips its answer", "is mute", "sends 130 PINGs",
               "closes at TASK", "resets at PUT", "answers before any task",
-              "refuses every task with -11", "refuses every block", "answers after a second")
+              "refuses every task with -11", "refuses every block", "answers after a second",
+              "sends WELCOME with the largest numbers", "sends WELCOME with devices of no size",
+              "sends WELCOME with the largest numbers and no devices", "sends WELCOME with speed NaN")
 
 SLOW = ("mute", "dead", "silent", "drip", "never", "without a", "again", "no more")
 

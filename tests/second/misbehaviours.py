@@ -96,6 +96,7 @@ def greeting(**changes):
     return {name: value for name, value in values.items() if value is not None}
 
 
+LARGEST = {"threads": 2**32 - 1, "memory": 2**64 - 1, "gflops": 1e308, "residue_gflops": 1e308}
 DEVICE = {"does": 15, "gflops": 4.0, "residue_gflops": 2.0, "memory": 0, "cell": 1 << 20, "depth": 2}
 
 
@@ -254,6 +255,10 @@ for name, changes in {
         "devices of all sizes": {"devices": [
             device(does=2**32 - 1, gflops=1e308, residue_gflops=1e308, memory=2**64 - 1,
                    cell=2**64 - 1, depth=2**32 - 1)] * 12},
+        "the largest numbers": {**LARGEST, "devices": [
+            device(does=15, gflops=1e308, residue_gflops=1e308, memory=2**64 - 1, cell=2**64 - 1,
+                   depth=2**32 - 1)] * 12},
+        "the largest numbers and no devices": {**LARGEST, "devices": None},
         "devices of no size": {"devices": [
             device(gflops=0.0, residue_gflops=0.0, memory=0, cell=0, depth=0)] * 2}}.items():
     kind(f"sends WELCOME with {name}", HARMLESS, hello=greeting(**changes))

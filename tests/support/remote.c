@@ -203,6 +203,7 @@ static int remote_submit(void *ctx, sherd__call *c, sherd_diag *d)
     if (under_way_here >= r->o.depth)
         return sherd__fail(d, SHERD_EBUSY, NULL, "%u calls are under way", under_way_here);
     memset(c->out, 0xA5, c->task->result.len); /* the result must not be visible before done */
+    r->stats.lent += c->memory != NULL;
     c->lost = false;
     c->took_us = 0;
     memset(c->text, 0, sizeof c->text);

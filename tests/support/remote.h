@@ -29,6 +29,7 @@ typedef struct remote_stats {
     uint64_t overtaken;      /* calls that ended before an earlier one */
     uint64_t most;           /* maximum number of calls in progress */
     uint64_t dropped_in_use; /* handles that were dropped while a call used them */
+    uint64_t lent;           /* calls that were lent memory of the loop's thread */
     uint64_t waits;          /* turns that a caller of wait waited for a call */
 } remote_stats;
 

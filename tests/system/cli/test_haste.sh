@@ -152,6 +152,12 @@ escape=$(printf '\033')
 fails 4 '\\x1b\[31m\\x0aevil' multiply "$(printf '\033[31m\nevil\302\2330m')" B.npy -o C.npy -n 2 &&
     grep -q '\\x9b0m' err && ! grep -q "$escape" err
 report $? "control characters of a file's name do not reach the terminal"
+reversed=$(printf 'a\342\200\256zpn.b')
+run meta build z=dot:4x3x2 --nodes 2 -o "$reversed"
+[ $code = 0 ] && grep -q '^a\\u202ezpn.b: ' out && run meta verify "$reversed" && [ $code = 0 ] &&
+    grep -q '^a\\u202ezpn.b: valid' out && fails 4 'a\\u202ezpn.b/no' meta verify "$reversed/no" &&
+    ! grep -q "$reversed" out err
+report $? "characters that reverse text do not reach the terminal, in results neither"
 run multiply A.npy B.npy -o C.npy -n 2 --certificate c.json
 [ $code = 0 ] && grep -q 'c.json will be signed with a new key' err &&
     grep -q '^wrote c.json' err

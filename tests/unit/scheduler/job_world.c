@@ -182,11 +182,18 @@ static void expel(void *ctx, uint32_t node, int code, const char *why)
     sherd__session_bye(w->ends[node].here, code, why);
 }
 
+static bool news(void *ctx, uint32_t node, uint32_t what)
+{
+    world *w = ctx;
+    (void)node;
+    return what & ~w->told;
+}
+
 static void hear(void *ctx, sherd_log_level level, const char *text)
 {
     world *w = ctx;
     size_t len = strlen(w->said);
-    (void)level;
+    if (level == SHERD_LOG_DEBUG) return;
     snprintf(w->said + len, sizeof w->said - len, "%s\n", text);
 }
 
@@ -367,7 +374,7 @@ void world_start(world *w, uint32_t nodes, uint32_t tiles, uint32_t panels, uint
                               .depth = depth,
                               .return_ms = 1500,
                               .strict = strict,
-                              .owner = { touch, expel, hear, name, w } };
+                              .owner = { touch, expel, hear, name, w, news } };
     assert_int_equal(sherd__job_new(&w->job, &jo), SHERD_OK);
     for (uint32_t i = 0; i < nodes; i++) world_join(w, i);
 }

@@ -58,7 +58,8 @@ typedef struct world {
     uint32_t needs; /* kinds of arithmetic that the job needs */
     uint32_t other; /* this many nodes, the first ones, have two devices with these kinds */
     uint32_t does[2];
-    bool behind; /* the executor is delayed: several answers arrive before one is judged */
+    uint32_t told; /* what the log says already that nodes cannot do (sherd__job_owner.news) */
+    bool behind;   /* the executor is delayed: several answers arrive before one is judged */
     char said[4096];
 } world;
 

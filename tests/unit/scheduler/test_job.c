@@ -175,6 +175,27 @@ static void a_node_that_refuses_everything_is_left_and_its_blocks_retracted(void
     world_stop(&w);
 }
 
+/* A training has thousands of jobs; the log names a node that cannot work once. */
+static void what_an_earlier_job_has_said_is_not_said_again(void **state)
+{
+    (void)state;
+    for (int said = 0; said < 2; said++) {
+        world w = { .told = said ? SHERD__JOB_CANNOT_WORK : 0 };
+        world_start(&w, 2, 1, 3, 4, 1, false);
+        world_settle(&w);
+        for (unsigned i = 0; i < 12; i++) {
+            world_refuse_all(&w, 0);
+            world_settle(&w);
+        }
+        world_work(&w, 0);
+        world_must_be_done(&w, SHERD_OK);
+        assert_int_equal(sherd__job_node_tasks(w.job, 1), 6);
+        assert_int_equal(!strstr(w.said, "refuses its work"), said);
+        assert_int_equal(!strstr(w.said, "takes over from node-1"), said);
+        world_stop(&w);
+    }
+}
+
 static void a_refused_resident_block_is_sent_again(void **state)
 {
     (void)state;
@@ -444,6 +465,7 @@ int main(void)
         T(answers_and_refusals_of_another_job_have_no_effect),
         T(a_burst_of_refusals_reduces_a_nodes_depth_and_does_not_expel_it),
         T(a_node_that_refuses_everything_is_left_and_its_blocks_retracted),
+        T(what_an_earlier_job_has_said_is_not_said_again),
         T(a_refused_resident_block_is_sent_again),
         T(a_node_that_returns_in_time_keeps_its_work),
         T(a_node_that_does_not_return_is_replaced_as_far_as_the_ledger_allows),

@@ -229,8 +229,14 @@ static void as_many_devices_as_fit_are_declared_and_no_more(void **state)
     sherd__hello h = hello, got;
     h.devices_len = SHERD__DEVICES_MAX;
     for (uint32_t i = 0; i < SHERD__DEVICES_MAX; i++)
-        h.devices[i] = (sherd__hello_device){ UINT32_MAX, 1e300,          1e-300,
-                                              UINT64_MAX, UINT64_MAX - i, UINT32_MAX };
+        h.devices[i] = (sherd__hello_device){
+            UINT32_MAX,
+            SHERD__HELLO_GFLOPS_MAX,
+            1e-300,
+            SHERD__HELLO_BYTES_MAX,
+            SHERD__HELLO_BYTES_MAX - i,
+            SHERD__HELLO_DEPTH_MAX,
+        };
     size_t n = sherd__message_hello(b, &h);
     assert_true(n <= SHERD__CONTROL_MAX);
     assert_int_equal(sherd__message_hello_parse(&got, b, n, NULL), SHERD_OK);
@@ -268,10 +274,36 @@ static void rates_of_a_node_are_those_of_its_devices_together(void **state)
     h.devices[1].residue_gflops = 400;
     r = sherd__hello_rates_of(&h);
     assert_true(r.residue_gflops == 410);
-    h.devices[0].gflops = h.devices[1].gflops = 1.7e308; /* a peer's numbers */
-    h.devices[0].depth = h.devices[1].depth = UINT32_MAX;
-    r = sherd__hello_rates_of(&h);
-    assert_true(isfinite(r.gflops) && isfinite(r.residue_gflops) && r.depth == UINT32_MAX);
+}
+
+static void numbers_that_no_machine_has_are_read_as_the_largest_possible(void **state)
+{
+    (void)state;
+    uint8_t b[SHERD__CONTROL_MAX];
+    sherd__hello h = hello, got;
+    h.threads = UINT32_MAX;
+    h.memory = UINT64_MAX;
+    h.gflops = h.residue_gflops = 1.7e308;
+    h.devices_len = SHERD__DEVICES_MAX;
+    for (uint32_t i = 0; i < SHERD__DEVICES_MAX; i++)
+        h.devices[i] = (sherd__hello_device){ SHERD__DOES_ALL, 1.7e308,    1.7e308,
+                                              UINT64_MAX,      UINT64_MAX, UINT32_MAX };
+    size_t n = sherd__message_hello(b, &h);
+    assert_int_equal(sherd__message_hello_parse(&got, b, n, NULL), SHERD_OK);
+    assert_int_equal(got.threads, SHERD__HELLO_THREADS_MAX);
+    assert_int_equal(got.memory, SHERD__HELLO_BYTES_MAX);
+    assert_true(got.gflops == SHERD__HELLO_GFLOPS_MAX);
+    assert_true(got.residue_gflops == SHERD__HELLO_GFLOPS_MAX);
+    for (uint32_t i = 0; i < SHERD__DEVICES_MAX; i++) {
+        const sherd__hello_device *v = &got.devices[i];
+        assert_true(v->gflops == SHERD__HELLO_GFLOPS_MAX);
+        assert_true(v->residue_gflops == SHERD__HELLO_GFLOPS_MAX);
+        assert_true(v->memory == SHERD__HELLO_BYTES_MAX && v->cell == SHERD__HELLO_BYTES_MAX);
+        assert_int_equal(v->depth, SHERD__HELLO_DEPTH_MAX);
+    }
+    const sherd__hello_rates r = sherd__hello_rates_of(&got);
+    assert_true(r.gflops == 12e9 && r.residue_gflops == 12e9 && r.depth == 12288);
+    assert_int_equal(r.cell, SHERD__HELLO_BYTES_MAX);
 }
 
 static void values_out_of_range_are_a_peer_error(void **state)
@@ -375,6 +407,7 @@ int main(void)
         cmocka_unit_test(a_field_from_a_later_minor_is_skipped),
         cmocka_unit_test(as_many_devices_as_fit_are_declared_and_no_more),
         cmocka_unit_test(rates_of_a_node_are_those_of_its_devices_together),
+        cmocka_unit_test(numbers_that_no_machine_has_are_read_as_the_largest_possible),
         cmocka_unit_test(values_out_of_range_are_a_peer_error),
         cmocka_unit_test(a_put_has_no_attempt_and_a_result_has_one),
         cmocka_unit_test(text_from_a_peer_is_made_printable_and_bounded),
