@@ -112,7 +112,7 @@ def product():
     check(lib.sherd_cluster_open(cluster, opt, d))
     try:
         node = ffi.new("sherd_node_info *", {"size": ffi.sizeof("sherd_node_info")})
-        check(lib.sherd_cluster_node(cluster[0], 4, node, d))
+        check(lib.sherd_cluster_node_at(cluster[0], 4, node, d))
         if node.pid <= 0 or ffi.string(node.name) != b"node-5":
             raise RuntimeError(f"node 5 is {ffi.string(node.name)}, process {node.pid}")
         report_.size = ffi.sizeof("sherd_report")

@@ -126,7 +126,7 @@ static bool as_asked(sherd_cluster *c, uint32_t threads)
         return complain("BLAS core", sherd__blas_core(), core);
     for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
         sherd_node_info n = { .size = sizeof n };
-        assert_int_equal(sherd_cluster_node(c, i, &n, NULL), 0);
+        assert_int_equal(sherd_cluster_node_at(c, i, &n, NULL), 0);
         if (strcmp(n.blas_core, sherd__blas_core()))
             return complain(n.name, n.blas_core, sherd__blas_core());
         if (n.threads != threads) return complain(n.name, "other threads", "as asked for");
