@@ -67,7 +67,7 @@ static bool library_products(void)
     for (size_t i = 0; i < MODULAR_CASES; i++) {
         const modular_case *v = &modular_cases[i];
         double *a = modular_operand(v, 'A', v->n * v->k), *b = modular_operand(v, 'B', v->k * v->m);
-        double *c = modular_product(v, a, b, false);
+        double *c = modular_product(v, a, b);
         good = as_wanted(v->name, "in the library", c, v->n, v->m) && good;
         free(a);
         free(b);
