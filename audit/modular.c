@@ -36,11 +36,6 @@ int64_t sherd__modular_centre(uint64_t x, uint64_t p)
     return x > p / 2 ? (int64_t)x - (int64_t)p : (int64_t)x;
 }
 
-uint64_t sherd__modular_join(uint32_t a, uint32_t p, uint32_t b, uint32_t q)
-{
-    return a + (uint64_t)p * times(minus(b, a % q, q), sherd__modular_inverse(p % q, q), q);
-}
-
 /* ---- the code -------------------------------------------------------------------------------- */
 
 static uint32_t beta(const sherd__seen_code *c, uint32_t j)

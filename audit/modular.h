@@ -17,8 +17,6 @@
 uint32_t sherd__modular_inverse(uint32_t a, uint32_t p);
 /** Returns the integer nearest to zero that is congruent to x < p. */
 int64_t sherd__modular_centre(uint64_t x, uint64_t p);
-/** Returns the x < p*q that is a modulo p and b modulo q. */
-uint64_t sherd__modular_join(uint32_t a, uint32_t p, uint32_t b, uint32_t q);
 
 /**
  * Checks a code. SHERD_EINVAL unless K, T, N >= 1 and within the limits of crypto/lagrange.h, the

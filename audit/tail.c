@@ -12,12 +12,6 @@
 enum { TERMS = 1000000 };
 static const double half_log_2pi = 0.91893853320467274178;
 
-double sherd__tail_add(double a, double b)
-{
-    double high = a > b ? a : b, low = a > b ? b : a;
-    return low == -INFINITY ? high : high + log1p(exp(low - high));
-}
-
 double sherd__tail_not(double a)
 {
     if (a >= 0) return -INFINITY;

@@ -8,8 +8,6 @@
 
 #include <stdint.h>
 
-/** Returns ln(exp(a) + exp(b)). */
-double sherd__tail_add(double a, double b);
 /** Returns ln(1 - exp(a)), a <= 0. */
 double sherd__tail_not(double a);
 

@@ -207,33 +207,3 @@ int sherd__uniform_guess(sherd__findings *l, const sherd_audit_finding *about, c
                         .cells = 1 };
     return note(l, about, "entries as guessed", &r, "number of entries as guessed from the data");
 }
-
-/* ---- what the tests cannot see --------------------------------------------------------------- */
-
-/* Returns the growth of chi2 above its mean at which p = exp(ln_p) is reached on average. */
-static double needed(double ln_p)
-{
-    double low = 0, high = 1e6;
-    for (int i = 0; i < 100; i++) {
-        double mid = (low + high) / 2;
-        double above = sherd__tail_chi2_above(CELLS - 1, CELLS - 1 + mid);
-        if (sherd__tail_both(above, 0) > ln_p) low = mid;
-        else high = mid;
-    }
-    return high;
-}
-
-double sherd__uniform_visible(unsigned bits, uint32_t p, double ln_p)
-{
-    uint64_t rest = 1; /* 2^bits mod p: this many residues have one word more than the others */
-    for (unsigned i = 0; i < bits; i++) rest = 2 * rest % p;
-    double words = ldexp(1, (int)bits), over = (double)rest;
-    double sum = 0; /* of (probability - fair)^2 / fair over the bins */
-    for (unsigned i = 0; i < CELLS; i++) {
-        double from = ceil((double)i * p / CELLS), to = ceil((i + 1.0) * p / CELLS);
-        double more = fmin(to, over) - fmin(from, over);
-        double fair = (to - from) / p, bias = (more - over * fair) / words;
-        sum += bias * bias / fair;
-    }
-    return sum > 0 ? needed(ln_p) / sum : (double)INFINITY;
-}

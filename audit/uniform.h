@@ -53,10 +53,4 @@ int sherd__uniform_look(sherd__findings *l, const sherd_audit_finding *about, co
 int sherd__uniform_guess(sherd__findings *l, const sherd_audit_finding *about, const uint64_t *x,
                          const uint64_t *guess, size_t n, uint64_t m) SHERD_MUST;
 
-/**
- * Returns how many residues a chi2 of 256 bins needs to detect, at p = exp(ln_p), the bias of
- * words of `bits` random bits reduced by % p; INFINITY if there is no bias.
- */
-double sherd__uniform_visible(unsigned bits, uint32_t p, double ln_p);
-
 #endif

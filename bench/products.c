@@ -48,7 +48,7 @@ void sherd__bench_traffic(sherd_cluster *c, double *up, double *down)
     *up = *down = 0;
     for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
         sherd_node_info info = { .size = sizeof info };
-        if (sherd_cluster_node(c, i, &info, NULL)) continue;
+        if (sherd_cluster_node_at(c, i, &info, NULL)) continue;
         *up += 1e-6 * (double)info.bytes_out;
         *down += 1e-6 * (double)info.bytes_in;
     }
@@ -111,7 +111,7 @@ typedef struct product {
 static int open_operands(sherd__bench *b, product *p, const sherd__product_spec *s, sherd_diag *d)
 {
     static const uint8_t seed[32] = { 1 }; /* so that forecast and run partition alike */
-    const sherd_scheme_info *scheme = sherd_scheme_describe(s->scheme);
+    const sherd_scheme_info *scheme = sherd_scheme_get(s->scheme);
     p->spec = s;
     p->opt = (sherd_product_options){ .size = sizeof p->opt,
                                       .scheme = s->scheme,
@@ -356,7 +356,7 @@ static int disturb(sherd__bench *b, const product *p, strike *s, double after, d
     if (!err) err = multiply(s->cluster, &p->pair, &opt, &r, seconds, d);
     if (!err) {
         sherd_report_fini(&r);
-        err = sherd_cluster_node(s->cluster, 2, &info, d);
+        err = sherd_cluster_node_at(s->cluster, 2, &info, d);
     }
     if (!err) {
         s->pid = (pid_t)info.pid;

@@ -495,7 +495,7 @@ static int run_slowed(slowed *s, double *total, sherd_diag *d)
     sherd_node_info info = { .size = sizeof info };
     brake k = { .on = true };
     double ignored, began = sherd__clock_s();
-    int err = sherd_cluster_node(s->cluster, 1, &info, d);
+    int err = sherd_cluster_node_at(s->cluster, 1, &info, d);
     if (err) return err;
     k.pid = (pid_t)info.pid;
     k.runs = pthread_create(&k.thread, NULL, hold_up, &k) == 0;

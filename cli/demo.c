@@ -125,7 +125,7 @@ static void show_nodes(demo *m)
                sherd_cluster_simulated(m->cluster) ? " (domains: simulated on one host)" : "");
     for (uint32_t i = 0; i < n; i++) {
         sherd_node_info info = { .size = sizeof info };
-        if (sherd_cluster_node(m->cluster, i, &info, NULL)) continue;
+        if (sherd_cluster_node_at(m->cluster, i, &info, NULL)) continue;
         if (!nodes && info.pid > 0) printf(" %ld", (long)info.pid);
         else if (!nodes) printf(" -"); /* its pid is unknown */
         else

@@ -44,7 +44,7 @@ static int supply_seed(sherd__cli *cli, sherd_meta *meta, sherd_diag *d)
     const char *path = sherd__opt_text(cli, "seed");
     if (!path) return SHERD_OK;
     int err = sherd__seed_read(seed, path, d);
-    if (!err) err = sherd_meta_set_seed(meta, seed, d);
+    if (!err) err = sherd_meta_seed_set(meta, seed, d);
     sherd__wipe(seed, sizeof seed);
     return err;
 }

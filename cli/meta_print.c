@@ -10,7 +10,7 @@
 
 int sherd__meta_count_exposures(sherd_meta *meta, size_t i, uint64_t **counts, sherd_diag *d)
 {
-    uint64_t *out = sherd__calloc(sherd_meta_settings_of(meta)->nodes, sizeof *out);
+    uint64_t *out = sherd__calloc(sherd_meta_get(meta)->nodes, sizeof *out);
     int err = out ? sherd_meta_exposure_counts(meta, i, out, d)
                   : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     if (err) sherd__free(out);
@@ -29,7 +29,7 @@ static void print_operation(const sherd_meta *meta, size_t i, const uint64_t *co
                             const double *seconds)
 {
     const sherd_meta_operation *op = sherd_meta_at(meta, i);
-    uint32_t nodes = sherd_meta_settings_of(meta)->nodes;
+    uint32_t nodes = sherd_meta_get(meta)->nodes;
     char name[6 * sizeof op->name], shape[48], size[24], took[24] = "";
     snprintf(shape, sizeof shape, "%" PRIu64 " x %" PRIu64, sherd_meta_table_rows(op), op->m);
     printf("%-19s %-8s %15s  %10s", sherd__cli_plain(op->name, name, sizeof name),
@@ -51,7 +51,7 @@ static json_t *json_of_operation(const sherd_meta *meta, size_t i, const uint64_
                         ? json_pack("[I,I,I]", (json_int_t)op->n, (json_int_t)op->k,
                                     (json_int_t)op->m)
                         : json_pack("[I,I]", (json_int_t)op->n, (json_int_t)op->m);
-    for (uint32_t n = 0; n < sherd_meta_settings_of(meta)->nodes; n++)
+    for (uint32_t n = 0; n < sherd_meta_get(meta)->nodes; n++)
         json_array_append_new(list, json_integer((json_int_t)counts[n]));
     json_object_set_new(o, "name", json_string(op->name));
     json_object_set_new(o, "kind", json_string(sherd_op_name(op->kind)));
@@ -87,7 +87,7 @@ int sherd__meta_print_operations(sherd_meta *meta, const double *seconds, json_t
 
 void sherd__meta_print_settings(const sherd_meta *meta, bool expanded, bool seed, json_t *json)
 {
-    const sherd_meta_settings *s = sherd_meta_settings_of(meta);
+    const sherd_meta_settings *s = sherd_meta_get(meta);
     char hex[65], group[16] = "all";
     for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", sherd_meta_commitment(meta)[i]);
     if (s->group) snprintf(group, sizeof group, "%" PRIu32, s->group);

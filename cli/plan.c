@@ -92,7 +92,7 @@ void sherd__plan_print(const sherd_choices *choices, bool preferred)
     for (size_t i = 0; i < sherd_choices_count(choices); i++) {
         sherd_forecast f = { .size = sizeof f };
         sherd_diag why = { 0 };
-        bool possible = sherd_choices_get(choices, i, &f, &why) == 0;
+        bool possible = sherd_choices_at(choices, i, &f, &why) == 0;
         sherd__cli_print("%s %-19s %s", preferred && i == 0 ? "*" : " ",
                          sherd_choices_name(choices, i),
                          possible ? sherd__row_text(line, sizeof line, columns, &f, fields, count)
@@ -106,7 +106,7 @@ json_t *sherd__plan_array(const sherd_choices *choices, bool preferred)
     for (size_t i = 0; i < sherd_choices_count(choices); i++) {
         sherd_forecast f = { .size = sizeof f };
         sherd_diag why = { 0 };
-        json_t *row = sherd_choices_get(choices, i, &f, &why)
+        json_t *row = sherd_choices_at(choices, i, &f, &why)
                           ? json_pack("{s:o}", "impossible", sherd__cli_json_text(why.message))
                           : sherd__plan_object(&f);
         json_object_set_new(row, "choice", json_string(sherd_choices_name(choices, i)));
@@ -213,7 +213,7 @@ static bool quickest(const planning *p, sherd_forecast *best, const char **name)
     bool found = false;
     for (size_t i = 0; i < sherd_choices_count(p->choices); i++) {
         sherd_forecast f = { .size = sizeof f };
-        if (sherd_choices_get(p->choices, i, &f, NULL) || !(f.seconds > 0)) continue;
+        if (sherd_choices_at(p->choices, i, &f, NULL) || !(f.seconds > 0)) continue;
         if (found && f.seconds >= best->seconds) continue;
         *best = f;
         *name = sherd_choices_name(p->choices, i);
@@ -260,7 +260,7 @@ static int print_json(const planning *p, sherd_diag *d)
     json_t *obj = sherd__cli_json_new(p->cli), *rates = NULL;
     for (size_t i = 0; i < sherd_choices_count(p->choices); i++) {
         sherd_forecast f = { .size = sizeof f };
-        if (sherd_choices_get(p->choices, i, &f, NULL)) continue;
+        if (sherd_choices_at(p->choices, i, &f, NULL)) continue;
         json_decref(rates);
         rates = json_pack("{s:f, s:f, s:f, s:f}", "gflops", f.rates.gflops, "node_gflops",
                           f.rates.node_gflops, "session", f.rates.session, "link", f.rates.link);

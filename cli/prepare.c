@@ -38,7 +38,7 @@ static int print_json(sherd__cli *cli, const char *path, const sherd_masks_info 
 static int show(sherd__cli *cli, sherd_diag *d)
 {
     sherd_masks_info i = { .size = sizeof i };
-    int err = sherd_masks_look(cli->args[0], NULL, &i, d);
+    int err = sherd_masks_get(cli->args[0], NULL, &i, d);
     if (err) return err;
     if (cli->json) return print_json(cli, cli->args[0], &i, d);
     printf("%" PRIu64 " of %" PRIu64 " rows are left; for a B of %" PRIu64 " x %" PRIu64

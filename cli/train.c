@@ -32,7 +32,7 @@ static const char *const choices_average[] = { "plain", "weighted", NULL };
 static bool is_builtin(const char *name)
 {
     const char *own;
-    for (size_t i = 0; (own = sherd_recipe_builtin(i)); i++)
+    for (size_t i = 0; (own = sherd_recipe_builtin_at(i)); i++)
         if (strcmp(own, name) == 0) return true;
     return false;
 }

@@ -78,10 +78,10 @@ static int draw(sherd__train *t, const char *path, bool plane, sherd_diag *d)
     bool drawn = true;
     sherd__plot p = { .title = t->name };
     const sherd_epoch *e;
-    while (sherd_training_epoch(t->training, p.epochs_len)) p.epochs_len++;
+    while (sherd_training_epoch_at(t->training, p.epochs_len)) p.epochs_len++;
     sherd__plot_epoch *epochs = sherd__calloc(p.epochs_len, sizeof *epochs);
     int err = epochs ? 0 : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot");
-    for (size_t i = 0; !err && (e = sherd_training_epoch(t->training, i)); i++) {
+    for (size_t i = 0; !err && (e = sherd_training_epoch_at(t->training, i)); i++) {
         epochs[i] = (sherd__plot_epoch){ (double)e->epoch, e->cost, e->validation_cost, e->accuracy,
                                          e->validation_accuracy };
     }
@@ -101,7 +101,7 @@ int sherd__train_plot(sherd__train *t, int err, sherd_diag *d)
 {
     const char *path = sherd__opt_text(t->cli, "plot");
     sherd_diag mine = { 0 };
-    if (!path || (err && !sherd_training_epoch(t->training, 0))) return err;
+    if (!path || (err && !sherd_training_epoch_at(t->training, 0))) return err;
     if (!err) return draw(t, path, true, d);
     if (draw(t, path, err != SHERD_ERANGE, &mine) != 0) /* no regions for diverged weights */
         sherd__cli_warn(t->cli, "%s", mine.message);

@@ -29,14 +29,14 @@ static const char *figure(double x, const char *format, char out[24])
 static sherd_train_report report_of(const sherd__train *t)
 {
     sherd_train_report r = { .size = sizeof r };
-    (void)!sherd_training_report(t->training, &r, NULL);
+    (void)!sherd_training_report_get(t->training, &r, NULL);
     return r;
 }
 
 static sherd_data_info data_of(const sherd__train *t)
 {
     sherd_data_info x = { .size = sizeof x };
-    (void)!sherd_data_describe(sherd_training_data(t->training), &x, NULL);
+    (void)!sherd_data_get(sherd_training_data(t->training), &x, NULL);
     return x;
 }
 
@@ -79,7 +79,7 @@ static json_t *links_of(const sherd__train *t)
     size_t count;
     const sherd_field *fields = sherd_train_link_fields(&count);
     sherd_train_link x = { .size = sizeof x };
-    for (uint32_t i = 0; sherd_training_link(t->training, i, &x, NULL) == 0; i++) {
+    for (uint32_t i = 0; sherd_training_link_at(t->training, i, &x, NULL) == 0; i++) {
         json_t *o = json_object();
         sherd__fields_json(o, &x, fields, count, NULL);
         json_array_append_new(links, o);
@@ -92,7 +92,7 @@ static json_t *allreduce_object(const sherd__train *t)
     sherd_train_allreduce r = { .size = sizeof r };
     size_t count;
     const sherd_field *fields = sherd_train_allreduce_fields(&count);
-    if (sherd_training_allreduce(t->training, &r, NULL) != 0) return NULL;
+    if (sherd_training_allreduce_get(t->training, &r, NULL) != 0) return NULL;
     json_t *o = json_object();
     sherd__fields_json(o, &r, fields, count, NULL);
     json_object_set_new(o, "links", links_of(t));
@@ -106,7 +106,7 @@ static json_t *gradients_object(const sherd__train *t)
     sherd_train_report all = report_of(t);
     size_t count;
     const sherd_field *fields = sherd_train_gradients_fields(&count);
-    if (sherd_training_gradients(t->training, &r, NULL) != 0) return NULL;
+    if (sherd_training_gradients_get(t->training, &r, NULL) != 0) return NULL;
     json_t *o = json_object(), *circle = allreduce_object(t);
     sherd__fields_json(o, &r, fields, count, without);
     if (all.among)
@@ -122,7 +122,7 @@ static json_t *secure_object(const sherd__train *t)
     sherd_train_secure r = { .size = sizeof r };
     size_t count;
     const sherd_field *fields = sherd_train_secure_fields(&count);
-    if (sherd_training_secure(t->training, &r, NULL) != 0) return NULL;
+    if (sherd_training_secure_get(t->training, &r, NULL) != 0) return NULL;
     json_t *o = json_object();
     sherd__fields_json(o, &r, fields, count, NULL);
     return o;
@@ -310,11 +310,11 @@ static void print_table(const sherd__train *t)
 {
     const sherd_epoch *e;
     size_t len = 0;
-    while (sherd_training_epoch(t->training, len)) len++;
+    while (sherd_training_epoch_at(t->training, len)) len++;
     if (len == 0) return;
     print_row(t, NULL);
     size_t stride = (len + TABLE_ROWS - 1) / TABLE_ROWS;
-    for (size_t i = 0; (e = sherd_training_epoch(t->training, i)); i++)
+    for (size_t i = 0; (e = sherd_training_epoch_at(t->training, i)); i++)
         if (i % stride == 0 || i + 1 == len) print_row(t, e);
 }
 
@@ -322,7 +322,7 @@ static void print_allreduce(const sherd__train *t)
 {
     sherd_train_allreduce r = { .size = sizeof r };
     char out[24], examples[24];
-    if (sherd_training_allreduce(t->training, &r, NULL) != 0) return;
+    if (sherd_training_allreduce_get(t->training, &r, NULL) != 0) return;
     printf(", %s among %" PRIu32 " node%s: %s on links between them; examples sent %s", r.by,
            r.members, r.members == 1 ? "" : "s",
            sherd__cli_bytes(r.link_bytes_out + r.link_bytes_in, out),
@@ -334,7 +334,7 @@ static void print_allreduce(const sherd__train *t)
 static void print_gradients(const sherd__train *t, const sherd_train_report *all)
 {
     sherd_train_gradients r = { .size = sizeof r };
-    if (sherd_training_gradients(t->training, &r, NULL) != 0) return;
+    if (sherd_training_gradients_get(t->training, &r, NULL) != 0) return;
     printf("by gradients: %" PRIu64 " update%s", r.updates, r.updates == 1 ? "" : "s");
     if (all->among)
         printf(", among %" PRIu32 " process%s by %s", all->processes,
@@ -351,7 +351,7 @@ static void print_gradients(const sherd__train *t, const sherd_train_report *all
 static void print_secure(const sherd__train *t)
 {
     sherd_train_secure r = { .size = sizeof r };
-    if (sherd_training_secure(t->training, &r, NULL) != 0) return;
+    if (sherd_training_secure_get(t->training, &r, NULL) != 0) return;
     printf("by gradients: %" PRIu64 " update%s", r.updates, r.updates == 1 ? "" : "s");
     if (r.dropped) printf("; %" PRIu64 " parts of lost nodes did not count", r.dropped);
     printf("\n");
@@ -403,7 +403,7 @@ static json_t *result_object(const sherd__train *t)
     const char *output = sherd__opt_text(t->cli, "output");
     sherd_train_report r = report_of(t);
     const sherd_epoch *e;
-    for (size_t i = 0; (e = sherd_training_epoch(t->training, i)); i++)
+    for (size_t i = 0; (e = sherd_training_epoch_at(t->training, i)); i++)
         json_array_append_new(epochs, epoch_object(e, without));
     set_training(t, o);
     json_object_set_new(o, "parameters", json_integer((json_int_t)r.parameters));

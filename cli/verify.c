@@ -148,7 +148,7 @@ static void say(const verification *v, const sherd__cli *cli)
     }
     for (uint32_t i = 0; i < c->warnings; i++)
         sherd__cli_say(cli, "the certificate warns: %s",
-                       sherd_certificate_warning(v->certificate, i));
+                       sherd_certificate_warning_at(v->certificate, i));
 }
 
 /* Makes an empty array if the certificate does not name the nodes. */
@@ -190,7 +190,8 @@ static json_t *result_object(const verification *v, const sherd__cli *cli)
     json_object_set_new(obj, "verification", part);
     json_object_set_new(obj, "warnings", warnings);
     for (uint32_t i = 0; i < v->info.warnings; i++)
-        json_array_append_new(warnings, json_string(sherd_certificate_warning(v->certificate, i)));
+        json_array_append_new(warnings,
+                              json_string(sherd_certificate_warning_at(v->certificate, i)));
     if (!v->checked) return obj;
     fields = sherd_check_fields(&count);
     sherd__fields_json_of(obj, &v->check, fields, count, found);

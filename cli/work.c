@@ -67,7 +67,7 @@ static int look_at_masks(sherd__product_run *w, sherd_diag *d)
 {
     sherd_masks_info info = { .size = sizeof info };
     if (!(sherd__work_scheme(w)->takes & SHERD_TAKES_MASKS)) return 0;
-    int err = sherd_masks_look(w->opt.masks, NULL, &info, d);
+    int err = sherd_masks_get(w->opt.masks, NULL, &info, d);
     if (err) return err;
     if (!sherd__opt_given(w->cli, "bits")) w->opt.bits = info.bits_a;
     if (!sherd__opt_given(w->cli, "bits-b")) w->opt.bits_b = info.bits_b;
@@ -76,7 +76,7 @@ static int look_at_masks(sherd__product_run *w, sherd_diag *d)
 
 const sherd_scheme_info *sherd__work_scheme(const sherd__product_run *w)
 {
-    return sherd_scheme_describe(w->opt.scheme);
+    return sherd_scheme_get(w->opt.scheme);
 }
 
 /* Returns whether the option is on the command line. In the environment or a file it may be meant

@@ -39,7 +39,7 @@ static uint32_t bits(const sherd__product_run *w, unsigned i)
 static bool rounding(const sherd__product_run *w, unsigned i, sherd_rounding *out)
 {
     *out = (sherd_rounding){ .size = sizeof *out };
-    return exact(w) && sherd_profile_rounding(w->in[i].profile, bits(w, i), out, NULL) == 0 &&
+    return exact(w) && sherd_profile_rounding_get(w->in[i].profile, bits(w, i), out, NULL) == 0 &&
            out->max_error > 0;
 }
 

@@ -75,23 +75,6 @@ void sherd__fv_right_f64(const double *x, size_t rows, size_t cols, size_t ld, c
     }
 }
 
-SHERD__CLONES
-static void add_row(const double *x, size_t n, double r, double *acc, double *acc_abs)
-{
-    for (size_t j = 0; j < n; j++) {
-        double product = r * x[j];
-        acc[j] += product;
-        acc_abs[j] += fabs(product);
-    }
-}
-
-void sherd__fv_left_f64(const double *x, size_t rows, size_t cols, size_t ld, const double *r,
-                        double *acc, double *acc_abs)
-{
-    for (size_t i = 0; i < rows; i++)
-        if (r[i] != 0.0) add_row(x + i * ld, cols, r[i], acc, acc_abs);
-}
-
 double sherd__fv_answer_f64(const double *y, size_t rows, size_t cols, size_t ld, const double *r,
                             const double *s)
 {
@@ -123,33 +106,7 @@ size_t sherd__fv_mask_rows(const double *x, size_t rows, size_t cols, size_t ld,
     return masked;
 }
 
-size_t sherd__fv_mask_cols(const double *x, size_t rows, size_t cols, size_t ld, double *s)
-{
-    size_t masked = 0;
-    for (size_t i = 0; i < rows; i++) {
-        if (all_finite(x + i * ld, cols)) continue;
-        for (size_t j = 0; j < cols; j++) {
-            if (isfinite(x[i * ld + j]) || s[j] == 0.0) continue;
-            s[j] = 0.0;
-            masked++;
-        }
-    }
-    return masked;
-}
-
 double sherd__fv_underflow(size_t n, size_t k, size_t m)
 {
     return 4 * (double)n * ((double)k + 3) * (double)m * 0x1p-1074;
-}
-
-sherd__verdict sherd__fv_judge_f64(double rys, const double *ru, const double *vs,
-                                   const double *abs_ru, const double *abs_vs, size_t n, size_t k,
-                                   size_t m)
-{
-    double want = sherd__fv_dot_f64(ru, vs, k, NULL);
-    double size = sherd__fv_dot_f64(abs_ru, abs_vs, k, NULL);
-    double terms = (double)k + (double)n + (double)m;
-    double tolerance = terms * 0x1p-52 * size + sherd__fv_underflow(n, k, m);
-    if (!isfinite(size)) return SHERD__UNJUDGED;
-    return fabs(rys - want) <= tolerance ? SHERD__ACCEPTED : SHERD__REJECTED;
 }

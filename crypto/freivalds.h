@@ -49,10 +49,6 @@ int sherd__f61_dot_f64(const double *y, const uint64_t *s, size_t n, uint64_t *o
  *  < 2^53. Returns SHERD_EINVAL if a value is not such a number. */
 int sherd__f61_right(const double *x, size_t rows, size_t cols, size_t ld, const uint64_t *s,
                      uint64_t *out) SHERD_MUST;
-/** Computes rT*U panel after panel: acc[j] = acc[j] + sum_i r[i]*x(i,j). The caller zeroes acc
- *  first. Returns SHERD_EINVAL as sherd__f61_right does; acc is then undefined. */
-int sherd__f61_left(const double *x, size_t rows, size_t cols, size_t ld, const uint64_t *r,
-                    uint64_t *acc) SHERD_MUST;
 /** Computes rT*Y*s of a panel of an answer: *acc = *acc + sum_i r[i] * (sum_j y(i,j)*s[j]). Returns
  *  SHERD_EFRAME as sherd__f61_dot_f64 does, with *acc unchanged. */
 int sherd__f61_answer(const double *y, size_t rows, size_t cols, size_t ld, const uint64_t *r,
@@ -85,41 +81,20 @@ double sherd__fv_dot_f64(const double *y, const double *s, size_t n, double *abs
 /** Computes V*s and |V||s|: out[i] = x(i,:)*s and out_abs[i] = |x(i,:)|*|s|. */
 void sherd__fv_right_f64(const double *x, size_t rows, size_t cols, size_t ld, const double *s,
                          double *out, double *out_abs);
-/** Computes rT*U and |r|T|U|: acc[j] += sum_i r[i]*x(i,j), acc_abs[j] += sum_i |r[i]*x(i,j)|. Rows
- *  with r = 0 are not read. */
-void sherd__fv_left_f64(const double *x, size_t rows, size_t cols, size_t ld, const double *r,
-                        double *acc, double *acc_abs);
 /** Returns rT*Y*s of a panel; rows with r = 0 and columns with s = 0 are skipped. */
 double sherd__fv_answer_f64(const double *y, size_t rows, size_t cols, size_t ld, const double *r,
                             const double *s);
 
 /**
- * Mask rows or columns with NaN and infinities in honest data: such a value in a row of U makes the
- * whole row of Y non-finite, one in a column of V its column. These rows and columns are left out
- * of the check (their r or s is set to 0 here), and the caller reports their number; all other
- * values must be finite. Both functions return the number that they masked. x(i,:) belongs to r[i],
- * x(:,j) to s[j].
+ * Masks rows with NaN and infinities in honest data: such a value in a row of U makes the whole row
+ * of Y non-finite. These rows are left out of the check (their r is set to 0 here), and the caller
+ * reports their number, which is returned; all other values must be finite. x(i,:) belongs to r[i].
  */
 size_t sherd__fv_mask_rows(const double *x, size_t rows, size_t cols, size_t ld, double *r);
-size_t sherd__fv_mask_cols(const double *x, size_t rows, size_t cols, size_t ld, double *s);
-
-typedef enum sherd__verdict {
-    SHERD__ACCEPTED = 0,
-    SHERD__REJECTED = 1,
-    SHERD__UNJUDGED = 2 /* |r||U||V||s| overflows, as it may for an honest product: no verdict */
-} sherd__verdict;
 
 /** Returns the error that underflow may cause in the n*k*m products of an honest answer and in
  *  their weighting, with weights below 2. It is part of every tolerance. */
 double sherd__fv_underflow(size_t n, size_t k, size_t m);
-
-/**
- * Compares rys with (rT*U)*(V*s) = ru*vs (k terms) up to (k+n+m)*2^-52 * abs_ru*abs_vs + underflow.
- * n and m are the rows and columns of the panel. A rys that is not finite is rejected.
- */
-sherd__verdict sherd__fv_judge_f64(double rys, const double *ru, const double *vs,
-                                   const double *abs_ru, const double *abs_vs, size_t n, size_t k,
-                                   size_t m);
 
 /* --- packed residues modulo p ---------------------------------------------------------------- */
 

@@ -134,34 +134,6 @@ int sherd__f61_right(const double *x, size_t rows, size_t cols, size_t ld, const
     return SHERD_OK;
 }
 
-/* Sums up to CHUNK columns of all rows; 4096 products of 114 bits fit in 126. */
-static bool left_columns(const double *x, size_t rows, size_t cols, size_t ld, const uint64_t *r,
-                         uint64_t *acc)
-{
-    i128 sum[CHUNK] = { 0 };
-    int64_t whole[CHUNK];
-    for (size_t i = 0; i < rows; i++) {
-        if (!to_integers(x + i * ld, cols, whole)) return false;
-        for (size_t j = 0; j < cols; j++) sum[j] += (i128)whole[j] * (int64_t)r[i];
-        if (i % 4096 == 4095 || i + 1 == rows)
-            for (size_t j = 0; j < cols; j++) {
-                acc[j] = sherd__f61_add(acc[j], fold_signed(sum[j]));
-                sum[j] = 0;
-            }
-    }
-    return true;
-}
-
-int sherd__f61_left(const double *x, size_t rows, size_t cols, size_t ld, const uint64_t *r,
-                    uint64_t *acc)
-{
-    for (size_t j = 0; j < cols; j += CHUNK) {
-        size_t part = cols - j < CHUNK ? cols - j : CHUNK;
-        if (!left_columns(x + j, rows, part, ld, r, acc + j)) return SHERD_EINVAL;
-    }
-    return SHERD_OK;
-}
-
 int sherd__f61_answer(const double *y, size_t rows, size_t cols, size_t ld, const uint64_t *r,
                       const uint64_t *s, uint64_t *acc)
 {

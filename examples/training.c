@@ -77,7 +77,7 @@ static int train(const char *program, const char *path, sherd_diag *d)
     if (!err) err = sherd_model_save(sherd_training_model(training), path, d);
     if (!err) {
         sherd_train_report r = { .size = sizeof r };
-        err = sherd_training_report(training, &r, d);
+        err = sherd_training_report_get(training, &r, d);
         if (!err)
             printf("%llu steps in %.1f s, %s\n", (unsigned long long)r.step, r.seconds, r.sees);
     }

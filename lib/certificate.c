@@ -227,7 +227,7 @@ static int read_work(making *m, const sherd_certified *what, sherd_diag *d)
     m->in_len = sherd_op_operands(m->op);
     m->in[0] = m->what.a;
     m->in[1] = m->what.b;
-    m->scheme = sherd_scheme_describe(m->opt.scheme);
+    m->scheme = sherd_scheme_get(m->opt.scheme);
     if (!err && (m->in_len == 0 || m->report.primes > SHERD__TABLE_PRIMES))
         err = sherd__fail(d, SHERD_EINVAL, NULL, "operation %d with %u primes cannot be certified",
                           (int)m->op, m->report.primes);
@@ -423,7 +423,7 @@ int sherd_certificate_node_at(const sherd_certificate *c, uint32_t i, sherd_cert
     return SHERD_OK;
 }
 
-const char *sherd_certificate_warning(const sherd_certificate *c, uint32_t i)
+const char *sherd_certificate_warning_at(const sherd_certificate *c, uint32_t i)
 {
     return i < c->c.warnings_len ? c->c.warnings[i] : NULL;
 }

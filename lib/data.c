@@ -250,7 +250,7 @@ sherd_view sherd_data_y(const sherd_data *x, sherd_data_part part)
     return targets(part_of(x, part));
 }
 
-int sherd_data_describe(const sherd_data *x, sherd_data_info *out, sherd_diag *d)
+int sherd_data_get(const sherd_data *x, sherd_data_info *out, sherd_diag *d)
 {
     int err = sherd__result_check(out, "sherd_data_info", d);
     if (err) return err;

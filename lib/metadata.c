@@ -77,7 +77,7 @@ static int find_operation(taking *t, sherd_diag *d)
 /* Takes the settings from the file. One with another value is an error, not ignored. */
 static int take_settings(taking *t, sherd_diag *d)
 {
-    const sherd_meta_settings *s = sherd_meta_settings_of(t->meta);
+    const sherd_meta_settings *s = sherd_meta_get(t->meta);
     const sherd_product_options *o = &t->opt;
     unsigned meant = t->what.settings;
     const char *odd = NULL;
@@ -87,7 +87,7 @@ static int take_settings(taking *t, sherd_diag *d)
     if ((o->balanced || meant & SHERD_META_EXPOSURE) && o->balanced != s->balanced)
         odd = "exposure";
     if (t->op == SHERD_OP_PRODUCT) {
-        if (!(sherd_scheme_describe(o->scheme)->takes & SHERD_TAKES_SHUFFLES)) odd = "scheme";
+        if (!(sherd_scheme_get(o->scheme)->takes & SHERD_TAKES_SHUFFLES)) odd = "scheme";
         if ((o->group || meant & SHERD_META_GROUP) && o->group != s->group) odd = "group";
         if ((o->shuffle_rows || meant & SHERD_META_SHUFFLE_ROWS) &&
             o->shuffle_rows != s->shuffle_rows)

@@ -290,7 +290,7 @@ const char *sherd_model_parameter_name(const sherd_model *m, size_t i)
     return i < m->names_len ? m->names[i] : NULL;
 }
 
-sherd_view sherd_model_parameter(const sherd_model *m, const char *name)
+sherd_view sherd_model_parameter_find(const sherd_model *m, const char *name)
 {
     char own[16];
     for (size_t i = 0; i < sherd__network_len(m->network); i++) {

@@ -19,7 +19,7 @@
 
 static int refuse_scheme(const sherd_product_options *opt, sherd_diag *d)
 {
-    const sherd_scheme_info *s = sherd_scheme_describe(opt->scheme);
+    const sherd_scheme_info *s = sherd_scheme_get(opt->scheme);
     if (!s->scheme)
         return sherd__fail(d, SHERD_EINVAL, "sherd/scheme.h lists them: SHERD_SHARE, ...",
                            "unknown scheme %d", (int)opt->scheme);
@@ -45,7 +45,7 @@ int sherd__network_products_read(sherd__network_products *p, const sherd_product
     /* The caller's strings need not outlive this call, and none of them names an operand here. */
     p->opt.name_a = p->opt.name_b = p->opt.masks = p->opt.masks_state = NULL;
     p->opt.profile_a = p->opt.profile_b = NULL;
-    const sherd_scheme_info *s = sherd_scheme_describe(p->opt.scheme);
+    const sherd_scheme_info *s = sherd_scheme_get(p->opt.scheme);
     if (!sherd_scheme_for_network(p->opt.scheme)) return refuse_scheme(&p->opt, d);
     if (nodes && s->exact_only) p->opt.exact = true;
     if (p->opt.exact && (p->opt.bits < BITS_LEAST || p->opt.bits > BITS_MOST))
@@ -59,7 +59,7 @@ int sherd__network_products_read(sherd__network_products *p, const sherd_product
 int sherd__network_products_check(const sherd__network_products *p, sherd_dtype precision,
                                   sherd_diag *d)
 {
-    const sherd_scheme_info *s = sherd_scheme_describe(p->opt.scheme);
+    const sherd_scheme_info *s = sherd_scheme_get(p->opt.scheme);
     if (p->nodes && p->maps && sherd_scheme_private(s->scheme))
         return sherd__fail(d, SHERD_EINVAL, "leave it out: they are then computed locally",
                            "--elementwise nodes would show the activations that --scheme %s "
@@ -94,7 +94,7 @@ int sherd__network_products_open(sherd__network_products *p, sherd_cluster *c, c
     sherd_product_options opt = p->opt;
     opt.seed = seed; /* copied by the multiplier */
     p->engine.maps = c && p->maps;
-    p->engine.keeps = c && sherd_scheme_describe(opt.scheme)->keeps == SHERD_KEEPS_LEFT &&
+    p->engine.keeps = c && sherd_scheme_get(opt.scheme)->keeps == SHERD_KEEPS_LEFT &&
                       !p->stochastic;
     if (p->nodes && p->bits > 0 && p->bits <= 27) p->engine.whole = (size_t)1 << (55 - 2 * p->bits);
     int err = c ? sherd_multiplier_cluster(&p->engine.products, c, &opt, d)
@@ -126,6 +126,6 @@ sherd__network_traffic sherd__network_traffic_of(sherd_cluster *c)
 const char *sherd__network_products_sees(const sherd__network_products *p)
 {
     if (!p->nodes) return "all data stay on this machine";
-    const char *sees = sherd_scheme_describe(p->opt.scheme)->training;
+    const char *sees = sherd_scheme_get(p->opt.scheme)->training;
     return sees ? sees : "under a scheme that is not private: nodes may see data and weights";
 }

@@ -194,7 +194,7 @@ int sherd_model_predict(sherd_model *m, sherd_view x, double *y, size_t ldy,
                                   .bits = p.products.bits,
                                   .sees = p.o.by ? "by a multiplier of the caller"
                                                  : sherd__network_products_sees(&p.products) };
-    if (p.o.cluster) mine.scheme = sherd_scheme_describe(p.products.opt.scheme)->name;
+    if (p.o.cluster) mine.scheme = sherd_scheme_get(p.products.opt.scheme)->name;
     if (!err) err = run(&p, &mine, d);
     if (!err && r) sherd__result_write(r, &mine, sizeof mine);
     sherd__network_free(p.network);

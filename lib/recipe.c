@@ -43,7 +43,7 @@ static const struct {
 };
 #define RECIPES (sizeof recipes / sizeof *recipes)
 
-const char *sherd_recipe_builtin(size_t i)
+const char *sherd_recipe_builtin_at(size_t i)
 {
     return i < RECIPES ? recipes[i].name : NULL;
 }
@@ -93,7 +93,7 @@ static int unknown(const char *name, sherd_diag *d)
 {
     const char *known[RECIPES + 1];
     char hint[120];
-    for (size_t i = 0; i <= RECIPES; i++) known[i] = sherd_recipe_builtin(i);
+    for (size_t i = 0; i <= RECIPES; i++) known[i] = sherd_recipe_builtin_at(i);
     const char *near = sherd__suggest(name, known);
     if (near) snprintf(hint, sizeof hint, "did you mean %s?", near);
     else

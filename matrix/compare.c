@@ -75,30 +75,6 @@ static void unequal(sherd__compare *out, double c, double r, size_t row, size_t 
     else out->mismatched++;
 }
 
-/* Adds the sums of squares over a row's finite entries: in doubles if nothing is lost, otherwise
- * again with the wider exponents of long double. */
-static void squares(const double *c, const double *ref, size_t m, long double *d2, long double *r2)
-{
-    double dd = 0.0, rr = 0.0;
-    for (size_t j = 0; j < m; j++) {
-        double d = c[j] - ref[j];
-        dd += d * d;
-        rr += ref[j] * ref[j];
-    }
-    bool fits = rr > 0x1p-900 && isfinite(rr) && isfinite(dd) && (dd > 0x1p-900 || dd == 0.0);
-    long double wide_d = dd, wide_r = rr;
-    if (!fits) {
-        wide_d = wide_r = 0.0L;
-        for (size_t j = 0; j < m; j++) {
-            long double d = (long double)c[j] - ref[j], r = ref[j];
-            if (isfinite(ref[j])) wide_r += r * r;
-            if (isfinite(ref[j]) && isfinite(c[j])) wide_d += d * d;
-        }
-    }
-    *d2 += wide_d;
-    *r2 += wide_r;
-}
-
 void sherd__compare_rows(sherd__compare *out, const double *c, size_t ldc, const double *ref,
                          size_t ldr, sherd__compare_part at)
 {
@@ -113,14 +89,7 @@ void sherd__compare_rows(sherd__compare *out, const double *c, size_t ldc, const
             out->equal++;
             out->close++;
         }
-        squares(x, r, at.cols, &out->sum_d2, &out->sum_r2);
     }
-}
-
-double sherd__compare_frobenius(const sherd__compare *x)
-{
-    if (x->sum_d2 == 0.0L) return 0.0;
-    return (double)sqrtl(x->sum_d2 / x->sum_r2);
 }
 
 /* --- judgement ------------------------------------------------------------------------------- */

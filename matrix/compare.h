@@ -20,8 +20,7 @@ typedef struct sherd__compare {
     size_t abs_row, abs_col;
     uint64_t max_ulp; /* steps between adjacent doubles, over the same entries */
     size_t ulp_row, ulp_col;
-    size_t bit_row, bit_col;    /* the first entry that is not bit-equal, if equal < count */
-    long double sum_d2, sum_r2; /* sums of squares; see sherd__compare_frobenius */
+    size_t bit_row, bit_col; /* the first entry that is not bit-equal, if equal < count */
 
     /* Set by sherd__compare_product only. */
     uint64_t beyond;   /* entries with |c - A*B| > gamma_k*(|A|*|B|), or of a wrong class */
@@ -39,8 +38,6 @@ typedef struct sherd__compare_part {
 /** Adds the entries of a part; c and ref point at the first of them. */
 void sherd__compare_rows(sherd__compare *out, const double *c, size_t ldc, const double *ref,
                          size_t ldr, sherd__compare_part at);
-/** Returns ||c - ref|| / ||ref|| (Frobenius, finite entries); 0 if both are 0. */
-double sherd__compare_frobenius(const sherd__compare *x);
 
 /**
  * Compares C with A*B, computed here in float64 panel by panel, and judges every entry by |c - A*B|

@@ -55,11 +55,7 @@ int sherd__residue_unpack(const uint8_t *in, size_t n, uint32_t p, double *out,
  */
 int sherd__residue_gemm(uint32_t p, size_t n, size_t k, size_t m, const double *a, size_t lda,
                         const double *b, size_t ldb, double *c, size_t ldc) SHERD_MUST;
-/** Computes C = A^T*B mod p, otherwise like sherd__residue_gemm: A is stored as k x n with lda >=
- *  n. */
-int sherd__residue_gemm_t(uint32_t p, size_t n, size_t k, size_t m, const double *a, size_t lda,
-                          const double *b, size_t ldb, double *c, size_t ldc) SHERD_MUST;
-/** Compares both with int64 on random and worst-case values, for every prime of the tables. Returns
+/** Compares it with int64 on random and worst-case values, for every prime of the tables. Returns
  *  SHERD_EDEVICE on a difference. */
 int sherd__residue_selftest(sherd_diag *d) SHERD_MUST;
 

@@ -341,11 +341,6 @@ int sherd__file_stretch(sherd__file *f, uint64_t size, sherd_diag *d)
     return SHERD_OK;
 }
 
-uint64_t sherd__file_size(const sherd__file *f)
-{
-    return f->size;
-}
-
 int sherd__file_fd(const sherd__file *f)
 {
     return f->name ? f->fd : -1;

@@ -241,16 +241,6 @@ const char *sherd__record_dir(const sherd__record *r)
     return r->dir;
 }
 
-uint64_t sherd__record_sent(const sherd__record_peer *p)
-{
-    return p->sent.len;
-}
-
-uint64_t sherd__record_received(const sherd__record_peer *p)
-{
-    return p->received.len;
-}
-
 void sherd__record_peer_end(sherd__record_peer *p)
 {
     if (p->sent.fd >= 0) close(p->sent.fd);

@@ -60,8 +60,6 @@ int sherd__record_peer_domain(sherd__record_peer *p, uint32_t number, const char
 void sherd__record_tap(void *peer, bool out, const uint8_t *bytes, size_t len);
 /** Returns the folder. */
 const char *sherd__record_dir(const sherd__record *r);
-uint64_t sherd__record_sent(const sherd__record_peer *p);
-uint64_t sherd__record_received(const sherd__record_peer *p);
 /** Closes the files of a peer that sends nothing more. The files stay, and the peer is not
  *  freed. */
 void sherd__record_peer_end(sherd__record_peer *p);

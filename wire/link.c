@@ -610,11 +610,6 @@ sherd__session *sherd__link_session(sherd__link *l)
     return l->session;
 }
 
-const sherd__fingerprint *sherd__link_peer_key(const sherd__link *l)
-{
-    return &l->peer_key;
-}
-
 const char *sherd__link_peer_address(const sherd__link *l)
 {
     return l->address;

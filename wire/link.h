@@ -92,7 +92,6 @@ void sherd__link_measure(sherd__link *l);
 /** Returns the session, or NULL until the connection is up (SHERD__EV_READY, or the first event of
  *  a server's link). */
 sherd__session *sherd__link_session(sherd__link *l);
-const sherd__fingerprint *sherd__link_peer_key(const sherd__link *l);
 const char *sherd__link_peer_address(const sherd__link *l);
 /** Sends pending bytes. Must follow any sherd__session_* call made outside an event callback. */
 void sherd__link_flush(sherd__link *l);

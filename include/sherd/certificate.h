@@ -131,7 +131,7 @@ typedef struct sherd_certificate_info {
     bool domains_simulated;
     uint32_t nodes;        /* their number */
     uint32_t nodes_listed; /* sherd_certificate_node; 0 if they are too many to be listed */
-    uint32_t warnings;     /* sherd_certificate_warning */
+    uint32_t warnings;     /* sherd_certificate_warning_at */
     char sherd_version[32], protocol_version[16], blas_version[96];
 } sherd_certificate_info;
 
@@ -163,7 +163,7 @@ SHERD_API const sherd_field *sherd_certificate_node_fields(size_t *count);
 SHERD_API int sherd_certificate_node_at(const sherd_certificate *c, uint32_t i,
                                         sherd_certificate_node *out, sherd_diag *d) SHERD_MUST;
 /** Returns warning i, which belongs to c, or NULL. */
-SHERD_API const char *sherd_certificate_warning(const sherd_certificate *c, uint32_t i);
+SHERD_API const char *sherd_certificate_warning_at(const sherd_certificate *c, uint32_t i);
 
 /* ---- verifying ------------------------------------------------------------------------------- */
 

@@ -125,8 +125,8 @@ SHERD_API bool sherd_cluster_simulated(const sherd_cluster *c);
 /** Fills *out with the present state of node i. Passes pending messages about nodes to log first,
  *  on the calling thread. SHERD_EINVAL: i >= sherd_cluster_size, or out's size is not set; *out is
  *  unchanged. */
-SHERD_API int sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out,
-                                 sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_cluster_node_at(sherd_cluster *c, uint32_t i, sherd_node_info *out,
+                                    sherd_diag *d) SHERD_MUST;
 /**
  * Says goodbye to the nodes, ends local nodes, waits for them, and completes the record if there is
  * one. Returns SHERD_EIO, SHERD_EOPEN or another error if some of the record could not be written

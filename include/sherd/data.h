@@ -77,8 +77,7 @@ SHERD_API sherd_view sherd_data_x(const sherd_data *x, sherd_data_part part);
 /** Returns the targets: labels (a column of SHERD_U32) or values (SHERD_F64); no rows if there are
  *  none. Valid until sherd_data_free. */
 SHERD_API sherd_view sherd_data_y(const sherd_data *x, sherd_data_part part);
-SHERD_API int sherd_data_describe(const sherd_data *x, sherd_data_info *out,
-                                  sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_data_get(const sherd_data *x, sherd_data_info *out, sherd_diag *d) SHERD_MUST;
 SHERD_API const sherd_field *sherd_data_info_fields(size_t *count);
 /** Writes the SHA-256 (32 bytes) of inputs and targets, those for validation included. Checkpoints
  *  contain it. Takes a second for 2 GB. SHERD_ENOMEM. */

@@ -135,8 +135,8 @@ SHERD_API int sherd_choices_forecast(sherd_choices *c, const sherd_forecast_opti
                                      sherd_diag *d) SHERD_MUST;
 /** Fills *out with the forecast of choice i. If the choice is not possible, *out is unchanged and
  *  the error says why. SHERD_EINVAL: there is no choice i, or no forecast. */
-SHERD_API int sherd_choices_get(const sherd_choices *c, size_t i, sherd_forecast *out,
-                                sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_choices_at(const sherd_choices *c, size_t i, sherd_forecast *out,
+                               sherd_diag *d) SHERD_MUST;
 
 /**
  * Measures rates->session and, for a cluster on other machines, rates->link. The link is measured

@@ -60,8 +60,8 @@ SHERD_API int sherd_masks_prepare(const char *path, sherd_view b, const sherd_ma
                                   sherd_masks_info *out, sherd_diag *d) SHERD_MUST;
 /** Reads what a file is for and how many of its rows are left; `state` as in sherd_masks_options.
  *  Errors: as of a product that uses the file. */
-SHERD_API int sherd_masks_look(const char *path, const char *state, sherd_masks_info *out,
-                               sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_masks_get(const char *path, const char *state, sherd_masks_info *out,
+                              sherd_diag *d) SHERD_MUST;
 
 #ifdef __cplusplus
 }

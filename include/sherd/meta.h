@@ -141,7 +141,7 @@ SHERD_API int sherd_meta_verify(sherd_meta *meta, const sherd_meta_read_options 
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-SHERD_API const sherd_meta_settings *sherd_meta_settings_of(const sherd_meta *meta);
+SHERD_API const sherd_meta_settings *sherd_meta_get(const sherd_meta *meta);
 SHERD_API size_t sherd_meta_count(const sherd_meta *meta);
 SHERD_API const sherd_meta_operation *sherd_meta_at(const sherd_meta *meta, size_t i);
 /** Returns the index of an operation, or -1. */
@@ -153,7 +153,7 @@ SHERD_API const uint8_t *sherd_meta_seed(const sherd_meta *meta);
 /** Returns the SHA-256 commitment to the seed (32 bytes), which is known without the seed. */
 SHERD_API const uint8_t *sherd_meta_commitment(const sherd_meta *meta);
 /** Supplies the seed of a file without one. SHERD_EFORMAT: it does not match the commitment. */
-SHERD_API int sherd_meta_set_seed(sherd_meta *meta, const uint8_t seed[32],
+SHERD_API int sherd_meta_seed_set(sherd_meta *meta, const uint8_t seed[32],
                                   sherd_diag *d) SHERD_MUST;
 /** Returns the bytes of operation i's arrays in the expanded form, before compression. */
 SHERD_API uint64_t sherd_meta_bytes(const sherd_meta *meta, size_t i);

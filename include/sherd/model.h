@@ -56,7 +56,7 @@ SHERD_API const char *sherd_model_parameter_name(const sherd_model *m, size_t i)
 /** Returns an array of parameters, in the model's memory: weights as inputs x outputs (of a
  *  convolution, window * window * channels x outputs), biases as one row. No data (NULL) if there
  *  is no such name. */
-SHERD_API sherd_view sherd_model_parameter(const sherd_model *m, const char *name);
+SHERD_API sherd_view sherd_model_parameter_find(const sherd_model *m, const char *name);
 
 /** Zero-initialise, set size, then set what differs. */
 typedef struct sherd_predict_options {

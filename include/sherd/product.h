@@ -100,7 +100,7 @@ typedef struct sherd_report {
     uint32_t *planned;              /* columns of A (permute) or rows (plain) of each node */
     double *exposed_a, *exposed_b;  /* fraction of each operand's entries given to each node */
     uint64_t *bytes_out, *bytes_in; /* of this call, per node: protocol bytes */
-    sherd_node_state *states;       /* of each node at the end of the call; sherd_cluster_node may
+    sherd_node_state *states;   /* of each node at the end of the call; sherd_cluster_node_at may
                                        report later states */
     uint64_t work_out, work_in; /* of these, summed over all nodes: blocks, tasks and results with
                                    their headers; the numbers that sherd_forecast predicts */

@@ -59,8 +59,8 @@ typedef struct sherd_rounding {
 /** Measures what rounding to `bits` bits does (2..53), in one more pass over the operand. Errors
  *  are those of the product: SHERD_ERANGE for NaN, infinity and integers beyond 2^53;
  *  SHERD_EINVAL. */
-SHERD_API int sherd_profile_rounding(sherd_profile *p, uint32_t bits, sherd_rounding *out,
-                                     sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_profile_rounding_get(sherd_profile *p, uint32_t bits, sherd_rounding *out,
+                                         sherd_diag *d) SHERD_MUST;
 SHERD_API const sherd_field *sherd_rounding_fields(size_t *count);
 
 /** Writes the operand's SHA-256, 32 bytes, as in certificates (docs/CERTIFICATES.md, "Digests").

@@ -17,7 +17,7 @@ extern "C" {
 typedef struct sherd_recipe sherd_recipe;
 
 /** Returns the name of the i-th built-in recipe ("mnist"); NULL after the last. */
-SHERD_API const char *sherd_recipe_builtin(size_t i);
+SHERD_API const char *sherd_recipe_builtin_at(size_t i);
 /**
  * Reads a built-in recipe by its name, or else a file. The caller frees *out with
  * sherd_recipe_free; it is NULL on failure. SHERD_EOPEN (the hint names the nearest built-in one),

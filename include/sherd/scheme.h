@@ -76,7 +76,7 @@ SHERD_API const sherd_field *sherd_scheme_info_fields(size_t *count);
 SHERD_API const sherd_scheme_info *sherd_scheme_at(size_t i);
 /** Returns the description of a scheme, never NULL. A scheme that does not exist is called
  *  "unknown" and claims nothing. */
-SHERD_API const sherd_scheme_info *sherd_scheme_describe(sherd_scheme s);
+SHERD_API const sherd_scheme_info *sherd_scheme_get(sherd_scheme s);
 /** Returns true if at least A is hidden from each node. */
 SHERD_API bool sherd_scheme_private(sherd_scheme s);
 /** Returns whether the products of a network may use the scheme. A private scheme with a public B

@@ -14,7 +14,7 @@
  * threads and losses of nodes.
  *
  * A training is used by one thread at a time. From on_epoch and from the progress hook, the
- * functions that read a training (sherd_training_report to sherd_training_data) may be called.
+ * functions that read a training (sherd_training_report_get to sherd_training_data) may be called.
  */
 #ifndef SHERD_TRAIN_H
 #define SHERD_TRAIN_H
@@ -287,19 +287,19 @@ typedef struct sherd_train_secure {
     double delta;
 } sherd_train_secure;
 
-SHERD_API int sherd_training_report(sherd_training *t, sherd_train_report *out,
-                                    sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_training_report_get(sherd_training *t, sherd_train_report *out,
+                                        sherd_diag *d) SHERD_MUST;
 /** The details of one way to train. SHERD_EINVAL: this training goes another way. */
-SHERD_API int sherd_training_gradients(sherd_training *t, sherd_train_gradients *out,
-                                       sherd_diag *d) SHERD_MUST;
-SHERD_API int sherd_training_allreduce(sherd_training *t, sherd_train_allreduce *out,
-                                       sherd_diag *d) SHERD_MUST;
-SHERD_API int sherd_training_link(sherd_training *t, uint32_t node, sherd_train_link *out,
-                                  sherd_diag *d) SHERD_MUST;
-SHERD_API int sherd_training_secure(sherd_training *t, sherd_train_secure *out,
-                                    sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_training_gradients_get(sherd_training *t, sherd_train_gradients *out,
+                                           sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_training_allreduce_get(sherd_training *t, sherd_train_allreduce *out,
+                                           sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_training_link_at(sherd_training *t, uint32_t node, sherd_train_link *out,
+                                     sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_training_secure_get(sherd_training *t, sherd_train_secure *out,
+                                        sherd_diag *d) SHERD_MUST;
 /** Returns the i-th reported epoch of this run; NULL after the last. Valid until the next epoch. */
-SHERD_API const sherd_epoch *sherd_training_epoch(const sherd_training *t, size_t i);
+SHERD_API const sherd_epoch *sherd_training_epoch_at(const sherd_training *t, size_t i);
 /** Returns the model, with the parameters as they are. It belongs to the training. */
 SHERD_API sherd_model *sherd_training_model(sherd_training *t);
 /** Returns the data, which belong to the training. */

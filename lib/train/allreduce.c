@@ -62,7 +62,7 @@ static int is_allreduce(const sherd_training *t, sherd_diag *d)
     return sherd__fail(d, SHERD_EINVAL, NULL, "this training is not by all-reduce");
 }
 
-int sherd_training_allreduce(sherd_training *t, sherd_train_allreduce *out, sherd_diag *d)
+int sherd_training_allreduce_get(sherd_training *t, sherd_train_allreduce *out, sherd_diag *d)
 {
     sherd__training_allreduce *a = &t->allreduce;
     int err = is_allreduce(t, d);
@@ -83,7 +83,7 @@ int sherd_training_allreduce(sherd_training *t, sherd_train_allreduce *out, sher
     return SHERD_OK;
 }
 
-int sherd_training_link(sherd_training *t, uint32_t node, sherd_train_link *out, sherd_diag *d)
+int sherd_training_link_at(sherd_training *t, uint32_t node, sherd_train_link *out, sherd_diag *d)
 {
     sherd__training_allreduce *a = &t->allreduce;
     sherd_train_link r = { 0 };

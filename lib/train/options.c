@@ -176,7 +176,7 @@ static int check_hiding(const sherd_train_options *o, sherd_diag *d)
     return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --by products",
                        "--scheme %s has no effect with --by gradients: nodes see examples and "
                        "weights in clear",
-                       sherd_scheme_describe(o->products->scheme)->name);
+                       sherd_scheme_get(o->products->scheme)->name);
 }
 
 static int check_all(const sherd_training *t, sherd_diag *d)

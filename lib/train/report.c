@@ -73,7 +73,7 @@ int sherd__training_add_epoch(sherd_training *t, const sherd__train_epoch *e,
     return SHERD_OK;
 }
 
-const sherd_epoch *sherd_training_epoch(const sherd_training *t, size_t i)
+const sherd_epoch *sherd_training_epoch_at(const sherd_training *t, size_t i)
 {
     return i < t->epochs_len ? &t->epochs[i] : NULL;
 }
@@ -112,7 +112,7 @@ static void set_figures(const sherd_training *t, sherd_train_report *r)
     r->accuracy = s->seen > 0 && t->labels ? (double)s->hits / (double)s->seen : s->last_accuracy;
 }
 
-int sherd_training_report(sherd_training *t, sherd_train_report *out, sherd_diag *d)
+int sherd_training_report_get(sherd_training *t, sherd_train_report *out, sherd_diag *d)
 {
     int err = sherd__result_check(out, "sherd_train_report", d);
     if (err) return err;
@@ -140,12 +140,12 @@ int sherd_training_report(sherd_training *t, sherd_train_report *out, sherd_diag
     set_figures(t, &r);
     r.examples_per_second = (double)r.examples / (r.seconds + INSTANT_S);
     if (t->o.nodes && t->o.by == SHERD_BY_PRODUCTS)
-        r.scheme = sherd_scheme_describe(t->products.opt.scheme)->name;
+        r.scheme = sherd_scheme_get(t->products.opt.scheme)->name;
     sherd__result_write(out, &r, sizeof r);
     return SHERD_OK;
 }
 
-int sherd_training_gradients(sherd_training *t, sherd_train_gradients *out, sherd_diag *d)
+int sherd_training_gradients_get(sherd_training *t, sherd_train_gradients *out, sherd_diag *d)
 {
     if (t->o.by != SHERD_BY_GRADIENTS || t->o.aggregate == SHERD_AGGREGATE_SECURE)
         return sherd__fail(d, SHERD_EINVAL, NULL, "this training is not by gradients");

@@ -151,7 +151,7 @@ double sherd__training_epsilon(const sherd_training *t)
     return isfinite(epsilon) ? epsilon : NAN;
 }
 
-int sherd_training_secure(sherd_training *t, sherd_train_secure *out, sherd_diag *d)
+int sherd_training_secure_get(sherd_training *t, sherd_train_secure *out, sherd_diag *d)
 {
     const sherd__training_secure *s = &t->secure;
     int err = t->o.aggregate == SHERD_AGGREGATE_SECURE

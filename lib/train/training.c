@@ -66,8 +66,8 @@ static int take_initial(sherd_training *t, sherd_diag *d)
     const char *name;
     if (!from) return SHERD_OK;
     for (size_t i = 0; (name = sherd_model_parameter_name(t->model, i)); i++) {
-        sherd_view mine = sherd_model_parameter(t->model, name),
-                   theirs = sherd_model_parameter(from, name);
+        sherd_view mine = sherd_model_parameter_find(t->model, name),
+                   theirs = sherd_model_parameter_find(from, name);
         if (!theirs.data || theirs.rows != mine.rows || theirs.cols != mine.cols)
             return sherd__fail(d, SHERD_ESHAPE, NULL,
                                "%s: %s is %zu x %zu: the network takes %zu x %zu",

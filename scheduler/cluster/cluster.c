@@ -403,7 +403,7 @@ sherd_node_info sherd__cluster_node(sherd_cluster *c, uint32_t i)
     return info;
 }
 
-int sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out, sherd_diag *d)
+int sherd_cluster_node_at(sherd_cluster *c, uint32_t i, sherd_node_info *out, sherd_diag *d)
 {
     int err = sherd__result_check(out, "sherd_node_info", d);
     if (err) return err;

@@ -35,9 +35,10 @@ uint64_t sherd__cluster_pass_over(sherd_cluster *c, uint64_t memory);
  *  use what is left. */
 void sherd__cluster_hold(sherd_cluster *c, uint64_t bytes);
 void sherd__cluster_let_go(sherd_cluster *c, uint64_t bytes);
-/** Returns the present state of a node, i < sherd_cluster_size, as sherd_cluster_node does. */
+/** Returns the present state of a node, i < sherd_cluster_size, as sherd_cluster_node_at does. */
 sherd_node_info sherd__cluster_node(sherd_cluster *c, uint32_t i);
-/** Updates the nodes' counters; otherwise sherd_cluster_node may be one tick of the loop behind. */
+/** Updates the nodes' counters; otherwise sherd_cluster_node_at may be one tick of the loop
+ *  behind. */
 void sherd__cluster_refresh(sherd_cluster *c);
 /** Logs a line. It is delivered on the calling thread at its next wait. */
 void sherd__cluster_say(sherd_cluster *c, sherd_log_level level, const char *fmt, ...)

@@ -84,8 +84,8 @@ static int too_few_local(const sherd__source *s, sherd_diag *d)
     return sherd__fail(d, SHERD_EFEWNODES, hint,
                        "-n %" PRIu32 ": --scheme %s with --colluding %" PRIu32
                        " and --spare %" PRIu32 " needs %" PRIu64 " or more",
-                       s->o.local_nodes, sherd_scheme_describe(s->work.scheme)->name,
-                       s->work.colluding, s->work.spare, s->least);
+                       s->o.local_nodes, sherd_scheme_get(s->work.scheme)->name, s->work.colluding,
+                       s->work.spare, s->least);
 }
 
 /* Returns the first node of the domain of node i. */

@@ -112,7 +112,7 @@ int sherd__kept_share_multiply(sherd__kept_share *k, const sherd__kept_product *
     if (!d) d = &own;
     if (!k->job) k->opt.spare = k->spare;
     if (r) *r = (sherd_report){ 0 };
-    const sherd_scheme_info *scheme = sherd_scheme_describe(k->opt.scheme);
+    const sherd_scheme_info *scheme = sherd_scheme_get(k->opt.scheme);
     if (m->transposed && !scheme->hides_b)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme share",
                            "%s multiplies a kept operand from the right only", scheme->name);

@@ -40,12 +40,12 @@ static bool hides(const remote *m)
 
 static bool keeps_shares(const remote *m)
 {
-    return sherd_scheme_describe(m->opt.scheme)->keeps == SHERD_KEEPS_LEFT;
+    return sherd_scheme_get(m->opt.scheme)->keeps == SHERD_KEEPS_LEFT;
 }
 
 static bool takes_shuffles(const remote *m)
 {
-    return sherd_scheme_describe(m->opt.scheme)->takes & SHERD_TAKES_SHUFFLES;
+    return sherd_scheme_get(m->opt.scheme)->takes & SHERD_TAKES_SHUFFLES;
 }
 
 typedef struct direction direction;
@@ -456,7 +456,7 @@ int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
     if (opt->shuffle_rows)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "omit --shuffle-rows",
                            "rows cannot be shuffled with kept operands");
-    const sherd_scheme_info *scheme = sherd_scheme_describe(opt->scheme);
+    const sherd_scheme_info *scheme = sherd_scheme_get(opt->scheme);
     if (scheme->takes & SHERD_TAKES_MASKS)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use SHERD_SHARE, or sherd_multiply",
                            "masks are for one B, not for all products of a multiplier");

@@ -392,10 +392,10 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b,
     if (opt->shuffle_rows)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "omit --shuffle-rows",
                            "rows cannot be shuffled with a resident operand");
-    if (sherd_scheme_describe(opt->scheme)->keeps != SHERD_KEEPS_RIGHT)
+    if (sherd_scheme_get(opt->scheme)->keeps != SHERD_KEEPS_RIGHT)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "keep the left operand: sherd_multiplier_keep",
                            "a right operand is not kept under --scheme %s",
-                           sherd_scheme_describe(opt->scheme)->name);
+                           sherd_scheme_get(opt->scheme)->name);
     sherd_resident *k = sherd__calloc(1, sizeof *k);
     if (!k) return sherd__fail_memory(d, "a kept operand");
     k->cluster = c;

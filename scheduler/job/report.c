@@ -42,7 +42,7 @@ int sherd_report_node_at(const sherd_report *r, sherd_cluster *c, uint32_t i,
     sherd_node_info info = { .size = sizeof info };
     int err = sherd__result_check(out, "sherd_report_node", d);
     if (!err) err = sherd__result_check(r, "sherd_report", d);
-    if (!err) err = sherd_cluster_node(c, i, &info, d);
+    if (!err) err = sherd_cluster_node_at(c, i, &info, d);
     if (err) return err;
     sherd_report_node n = { .pid = info.pid, .state = info.state, .tasks = info.tasks };
     memcpy(n.name, info.name, sizeof n.name);

@@ -210,7 +210,7 @@ int sherd_masks_prepare(const char *path, sherd_view b, const sherd_masks_option
     return err;
 }
 
-int sherd_masks_look(const char *path, const char *state, sherd_masks_info *out, sherd_diag *d)
+int sherd_masks_get(const char *path, const char *state, sherd_masks_info *out, sherd_diag *d)
 {
     sherd__maskfile *f;
     int err = sherd__result_check(out, "sherd_masks_info", d);

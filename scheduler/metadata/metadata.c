@@ -134,7 +134,7 @@ int sherd_meta_load(sherd_meta **out, const char *path, sherd_diag *d)
 
 /* ---- properties ------------------------------------------------------------------------------ */
 
-const sherd_meta_settings *sherd_meta_settings_of(const sherd_meta *meta)
+const sherd_meta_settings *sherd_meta_get(const sherd_meta *meta)
 {
     return &meta->f.settings;
 }
@@ -169,7 +169,7 @@ const uint8_t *sherd_meta_commitment(const sherd_meta *meta)
     return meta->f.commitment;
 }
 
-int sherd_meta_set_seed(sherd_meta *meta, const uint8_t seed[32], sherd_diag *d)
+int sherd_meta_seed_set(sherd_meta *meta, const uint8_t seed[32], sherd_diag *d)
 {
     uint8_t commitment[32];
     sherd__seed_commitment(commitment, seed);

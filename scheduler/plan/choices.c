@@ -39,7 +39,7 @@ struct sherd_choices {
 
 static void name_choice(choice *c)
 {
-    const sherd_scheme_info *s = sherd_scheme_describe(c->opt.scheme);
+    const sherd_scheme_info *s = sherd_scheme_get(c->opt.scheme);
     bool shuffles = s->takes & SHERD_TAKES_SHUFFLES;
     if (shuffles && c->opt.group == 0) snprintf(c->name, sizeof c->name, "%s, all", s->name);
     else if (shuffles) snprintf(c->name, sizeof c->name, "%s, %" PRIu32, s->name, c->opt.group);
@@ -194,7 +194,7 @@ int sherd_choices_forecast(sherd_choices *c, const sherd_forecast_options *f, sh
     return judge(c, &c->list[0].why, possible, d);
 }
 
-int sherd_choices_get(const sherd_choices *c, size_t i, sherd_forecast *out, sherd_diag *d)
+int sherd_choices_at(const sherd_choices *c, size_t i, sherd_forecast *out, sherd_diag *d)
 {
     int err = sherd__result_check(out, "sherd_forecast", d);
     if (err) return err;

@@ -426,7 +426,7 @@ static int forecast_product(sherd_view a, sherd_view b, const sherd_product_opti
     if (!err && folds) err = take_result(&w, f->result, d);
     if (!err) {
         /* Masks of blind must be kept for a later run. */
-        bool masks = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_MASKS;
+        bool masks = sherd_scheme_get(opt->scheme)->takes & SHERD_TAKES_MASKS;
         bool look_only = !folds || masks;
         double began = sherd__clock_busy_s();
         err = sherd__prepare_multiply(&w.p,

@@ -36,7 +36,7 @@ sherd__perm_source sherd__prepare_perms(sherd__prepared *p, const sherd_product_
 static void set_defaults(sherd_product_options *opt)
 {
     if (!opt->scheme) opt->scheme = SHERD_PERMUTE;
-    bool as_masks = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_MASKS;
+    bool as_masks = sherd_scheme_get(opt->scheme)->takes & SHERD_TAKES_MASKS;
     if (!opt->bits && !as_masks) opt->bits = SHERD__FIXED_BITS;
     if (!opt->colluding) opt->colluding = 1;
     if (!opt->memory) opt->memory = SHERD__MEMORY_DEFAULT;
@@ -213,7 +213,7 @@ static bool holds(uint32_t bits)
 
 static int check_options(const sherd_product_options *opt, sherd_diag *d)
 {
-    const sherd_scheme_info *scheme = sherd_scheme_describe(opt->scheme);
+    const sherd_scheme_info *scheme = sherd_scheme_get(opt->scheme);
     if (!sherd__scheme_find(opt->scheme))
         return sherd__fail(d, SHERD_EINVAL, "sherd/scheme.h lists them: SHERD_SHARE, ...",
                            "unknown scheme %d", (int)opt->scheme);
@@ -257,7 +257,7 @@ int sherd__prepare_part(sherd__prepared *p, const sherd__matrices *m, const sher
 {
     const sherd__scheme *e = sherd__scheme_find(opt->scheme);
     const size_t cols = m->b.cols;
-    *p = (sherd__prepared){ .scheme = sherd_scheme_describe(opt->scheme),
+    *p = (sherd__prepared){ .scheme = sherd_scheme_get(opt->scheme),
                             .planner = e ? e->planner : NULL,
                             .op = SHERD__OP_MULTIPLY,
                             .exact = opt->exact,
@@ -330,7 +330,7 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, const sherd__matrices 
                          const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
 {
     const sherd_view a = m->a, b = m->b;
-    *p = (sherd__prepared){ .scheme = sherd_scheme_describe(opt->scheme),
+    *p = (sherd__prepared){ .scheme = sherd_scheme_get(opt->scheme),
                             .op = op,
                             .elementwise = true,
                             .name_a = sherd__name_a(opt),
@@ -379,7 +379,7 @@ int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keep_optio
                         const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
 {
     const sherd__scheme *e = sherd__scheme_find(opt->scheme);
-    *p = (sherd__prepared){ .scheme = sherd_scheme_describe(opt->scheme),
+    *p = (sherd__prepared){ .scheme = sherd_scheme_get(opt->scheme),
                             .planner = e ? e->planner : NULL,
                             .op = SHERD__OP_MULTIPLY,
                             .exact = true,
@@ -467,7 +467,7 @@ static int check_exposures(size_t len, uint32_t nodes, const sherd_product_optio
     sherd_diag mine = { 0 };
     sherd__prepared p = { .entropy = sherd__entropy_os() };
     uint32_t node = 0;
-    bool dealt = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_SHUFFLES;
+    bool dealt = sherd_scheme_get(opt->scheme)->takes & SHERD_TAKES_SHUFFLES;
     if (!dealt || opt->exposure_max <= 0 || len == 0) return SHERD_OK;
     int err = begin(&p, nodes);
     if (!err) err = sherd__prepare_draw(&p, len, opt, &mine);

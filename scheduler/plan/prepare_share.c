@@ -102,7 +102,7 @@ static int bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
 /* Returns whether B is coded, too. */
 static bool codes_b(const sherd_product_options *opt)
 {
-    return sherd_scheme_describe(opt->scheme)->hides_b;
+    return sherd_scheme_get(opt->scheme)->hides_b;
 }
 
 static uint64_t share_least(const sherd_product_options *opt)
@@ -126,7 +126,7 @@ static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product
                        "%u needs %u or more",
                        nodes->usable, nodes->usable == 1 ? "" : "s",
                        nodes->usable == 1 ? "is" : "are", older,
-                       sherd_scheme_describe(opt->scheme)->name, opt->colluding, opt->spare, need);
+                       sherd_scheme_get(opt->scheme)->name, opt->colluding, opt->spare, need);
 }
 
 /* Returns the nodes that can take part: older ones cannot process windows of images. */

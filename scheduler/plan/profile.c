@@ -109,7 +109,7 @@ int sherd_profile_get(sherd_profile *p, sherd_profile_info *out, sherd_diag *d)
     return SHERD_OK;
 }
 
-int sherd_profile_rounding(sherd_profile *p, uint32_t bits, sherd_rounding *out, sherd_diag *d)
+int sherd_profile_rounding_get(sherd_profile *p, uint32_t bits, sherd_rounding *out, sherd_diag *d)
 {
     sherd__fixed fixed;
     int err = sherd__result_check(out, "sherd_rounding", d);

@@ -18,7 +18,7 @@ const sherd_scheme_info *sherd_scheme_at(size_t i)
     return e->info;
 }
 
-const sherd_scheme_info *sherd_scheme_describe(sherd_scheme s)
+const sherd_scheme_info *sherd_scheme_get(sherd_scheme s)
 {
     static const sherd_scheme_info unknown = { .name = "unknown" };
     const sherd__scheme *e = sherd__scheme_find(s);
@@ -27,13 +27,13 @@ const sherd_scheme_info *sherd_scheme_describe(sherd_scheme s)
 
 bool sherd_scheme_private(sherd_scheme s)
 {
-    const sherd_scheme_info *info = sherd_scheme_describe(s);
+    const sherd_scheme_info *info = sherd_scheme_get(s);
     return info->hides_a && info->withstands != SHERD_WITHSTANDS_NONE;
 }
 
 bool sherd_scheme_for_network(sherd_scheme s)
 {
-    const sherd_scheme_info *info = sherd_scheme_describe(s);
+    const sherd_scheme_info *info = sherd_scheme_get(s);
     return info->scheme && (info->hides_b || !sherd_scheme_private(s));
 }
 

@@ -75,11 +75,11 @@ static sherd_product_options options(bool exact)
 static void a_scheme_without_claims_is_not_private(void **state)
 {
     (void)state;
-    const sherd_scheme_info *s = sherd_scheme_describe(UNHIDDEN);
+    const sherd_scheme_info *s = sherd_scheme_get(UNHIDDEN);
     assert_string_equal(s->name, "unhidden");
     assert_false(sherd_scheme_private(UNHIDDEN));
     assert_false(sherd_scheme_private((sherd_scheme)78)); /* not in the table */
-    assert_string_equal(sherd_scheme_describe((sherd_scheme)78)->name, "unknown");
+    assert_string_equal(sherd_scheme_get((sherd_scheme)78)->name, "unknown");
     for (size_t i = 0; (s = sherd_scheme_at(i)); i++) {
         const sherd__scheme *e = sherd__scheme_find(s->scheme);
         assert_ptr_equal(e->info, s); /* no number occurs twice */

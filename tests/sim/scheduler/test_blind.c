@@ -85,7 +85,7 @@ static void run(const sim_options *o, sim_outcome *r)
         fail_msg("seed %llu: %s (error %d \"%s\", fault %s on %u of %u nodes)",
                  (unsigned long long)o->seed, what, r->err, r->message, sim_fault_name(o->fault),
                  o->faulty, o->nodes);
-    assert_int_equal(sherd_masks_look(masks, state, &info, NULL), 0);
+    assert_int_equal(sherd_masks_get(masks, state, &info, NULL), 0);
     if (info.left) {
         assert_int_equal(info.left, o->n);
         assert_int_equal(r->err, SHERD_EFEWNODES);

@@ -15,6 +15,10 @@ import time
 import cffi
 import numpy as np
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, "examples")
+from sherd_cffi import Sherd, preprocess  # noqa: E402
+
 include, library, command = sys.argv[1:4]
 failed = 0
 
@@ -27,52 +31,38 @@ def report(name, problem):
     failed |= bool(problem)
 
 
-def preprocess(header, empty):
-    """Expands a header without those of the C library, whose types cffi knows."""
-    run = subprocess.run(["cc", "-std=c11", "-E", "-P", "-nostdinc", "-D__attribute__(x)=", "-I", empty, "-I", include,
-                          header], capture_output=True, text=True)
-    if run.returncode:
-        raise RuntimeError(run.stderr)
-    return run.stdout
+def struct_of_its_size(t):
+    """A struct that a caller allocates begins with its size; the others never change, or the library makes them."""
+    fixed = ("diag field hooks multiplier multiplier_ops progress rates rows view windows "
+             "audit_control audit_figure audit_finding audit_scope epoch scheme_info train_pass train_update").split()
+    name, member = ffi.typeof(t).fields[0]
+    return (name, member.type.cname) == ("size", "size_t") or t in ["sherd_" + x for x in fixed]
 
 
-def declare(text):
-    ffi = cffi.FFI()
-    ffi.cdef(text)
-    return ffi
+for header in [] if sys.argv[4:] else sorted(glob.glob(os.path.join(include, "sherd", "*.h"))):
+    try:
+        cffi.FFI().cdef(preprocess(header, include))
+        problem = None
+    except Exception as e:  # whatever cffi, its parser or the preprocessor object to
+        problem = e
+    report(f"cffi parses {os.path.basename(header)}", problem)
 
-
-with tempfile.TemporaryDirectory() as empty:
-    for name in ("stdbool.h", "stddef.h", "stdint.h"):
-        open(os.path.join(empty, name), "w").close()
-    for header in [] if sys.argv[4:] else sorted(glob.glob(os.path.join(include, "sherd", "*.h"))):
-        try:
-            declare(preprocess(header, empty))
-            problem = None
-        except Exception as e:  # whatever cffi, its parser or the preprocessor object to
-            problem = e
-        report(f"cffi parses {os.path.basename(header)}", problem)
-    text = preprocess(os.path.join(include, "sherd", "sherd.h"), empty)
 
 def unload():
     """Unloads the library while the threads of a cluster run in it, as Python does at its end."""
-    other = cffi.FFI()
-    other.cdef(text)
-    loaded = other.dlopen(library)
-    program = other.new("char[]", command.encode())
-    cluster = other.new("sherd_cluster **")
-    opt = other.new("sherd_cluster_options *", {"size": other.sizeof("sherd_cluster_options"), "local_nodes": 1,
-                                                "program": program})
-    if loaded.sherd_cluster_open(cluster, opt, other.NULL):
-        os._exit(1)
-    other.dlclose(loaded)
+    other = Sherd(include, library)
+    cluster = other.ffi.new("sherd_cluster **")
+    other.call("sherd_cluster_open", cluster, other.new("sherd_cluster_options", local_nodes=1, program=command))
+    other.ffi.dlclose(other.lib)
     time.sleep(0.5)
     os._exit(0)
+
+
 if sys.argv[4:] == ["unload"]:
     unload()
 
-ffi = declare(text)
-lib = ffi.dlopen(library)
+sherd = Sherd(include, library)
+ffi, lib = sherd.ffi, sherd.lib
 
 structs = [t for t in ffi.list_types()[0] if ffi.typeof(t).kind == "struct" and ffi.typeof(t).fields]
 with tempfile.TemporaryDirectory() as work:
@@ -94,33 +84,22 @@ report("members are where the C compiler puts them",
        "\n".join(f"{x}: {ours[x]}, in C {theirs[x]}" for x in ours if ours[x] != int(theirs[x])) if structs else "no structs")
 
 
+report("structs begin with their size", "\n".join(t for t in structs if not struct_of_its_size(t)))
+
+
 def product():
     """A private product of integers from arrays of numpy, on local nodes."""
-    d = ffi.new("sherd_diag *")
-
-    def check(err):
-        if err:
-            raise RuntimeError(f"{err}: {ffi.string(d.message).decode()}")
-
     rng = np.random.default_rng(5)
-    a, b = rng.integers(-99, 100, (40, 30)), rng.integers(-99, 100, (30, 20))
+    a, b = rng.integers(-99, 100, (40, 30)), rng.integers(-99, 100, (20, 30)).T
     c = np.zeros((40, 20))
-    program = ffi.new("char[]", command.encode())
-    cluster, report_ = ffi.new("sherd_cluster **"), ffi.new("sherd_report *")
-    opt = ffi.new("sherd_cluster_options *", {"size": ffi.sizeof("sherd_cluster_options"), "local_nodes": 5,
-                                              "program": program})
-    check(lib.sherd_cluster_open(cluster, opt, d))
+    cluster, node = ffi.new("sherd_cluster **"), sherd.new("sherd_node_info")
+    sherd.call("sherd_cluster_open", cluster, sherd.new("sherd_cluster_options", local_nodes=5, program=command))
     try:
-        node = ffi.new("sherd_node_info *", {"size": ffi.sizeof("sherd_node_info")})
-        check(lib.sherd_cluster_node(cluster[0], 4, node, d))
-        if node.pid <= 0 or ffi.string(node.name) != b"node-5":
-            raise RuntimeError(f"node 5 is {ffi.string(node.name)}, process {node.pid}")
-        report_.size = ffi.sizeof("sherd_report")
-        work = ffi.new("sherd_product_options *", {"size": ffi.sizeof("sherd_product_options"),
-                                                   "scheme": lib.SHERD_SHARE})
-        views = [lib.sherd_view_c(ffi.from_buffer(x), lib.SHERD_I64, *x.shape) for x in (a, b)]
-        check(lib.sherd_multiply(cluster[0], views[0], views[1], ffi.cast("double *", ffi.from_buffer(c)), c.shape[1],
-                                 work, report_, d))
+        sherd.call("sherd_cluster_node_at", cluster[0], 4, node)
+        if node.pid <= 0 or sherd.text(node.name) != "node-5":
+            raise RuntimeError(f"node 5 is {sherd.text(node.name)}, process {node.pid}")
+        sherd.call("sherd_multiply", cluster[0], sherd.view(a), sherd.view(b), ffi.cast("double *", c.ctypes.data), 20,
+                   sherd.new("sherd_product_options", scheme=lib.SHERD_SHARE), sherd.new("sherd_report"))
     finally:
         lib.sherd_cluster_close(cluster[0])
     if not np.array_equal(c, a @ b):

@@ -90,6 +90,14 @@ certifies() {
     grep -q '^product by 5 nodes (share), signed by sha256:.*: 1500 entries, equal bit for bit$' "$work/out" &&
         grep -q '^changed: the result is not the result that the certificate names' "$work/out" && [ -s "$work/C.json" ]
 }
+# The same from Python, by the installed headers.
+from_python() {
+    PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 examples/product.py "$work/final/bin/sherd" "$work/P.json" >"$work/out" ||
+        { cat "$work/out"; return 1; }
+    cat "$work/out"
+    grep -q '^product by 5 nodes (share): 1500 entries, equal bit for bit; .*: [1-9].[0-9]e-0[56]$' "$work/out" &&
+        grep -q '^changed: the result is not the result that the certificate names' "$work/out" && [ -s "$work/P.json" ]
+}
 node_inside() {
     # shellcheck disable=SC2046
     cc -std=c11 -Wall -Wextra -Werror examples/node.c $(pkg-config --cflags --libs sherd) -o "$work/node" &&
@@ -168,6 +176,7 @@ case_of "with the static library it multiplies on seven nodes" run_static
 case_of "the program reports a wrong product and fails" run_wrong
 case_of "a program trains a network over nodes, saves it and uses it" trains
 case_of "a program certifies a product and verifies the certificate" certifies
+case_of "a program in Python certifies a product of numpy's arrays and verifies it" from_python
 case_of "a node and its coordinator run in one program" node_inside
 if command -v c++ >/dev/null; then case_of "a program in C++ builds without a warning and multiplies" from_cpp
 else echo "ok - a program in C++ builds without a warning and multiplies # SKIP there is no c++"; fi

@@ -294,7 +294,7 @@ static void lose(sherd_cluster *c)
 {
     sherd_node_info info = { .size = sizeof info };
     for (int i = 0; i < 1000; i++) {
-        assert_int_equal(sherd_cluster_node(c, 0, &info, NULL), 0);
+        assert_int_equal(sherd_cluster_node_at(c, 0, &info, NULL), 0);
         if (info.state != SHERD_NODE_UP) return;
         nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
     }

@@ -51,7 +51,7 @@ sherd_cluster *local_open(uint32_t nodes, const char *misbehave, uint64_t memory
 pid_t local_pid(sherd_cluster *c, uint32_t node)
 {
     sherd_node_info info = { .size = sizeof info };
-    assert_int_equal(sherd_cluster_node(c, node, &info, NULL), 0);
+    assert_int_equal(sherd_cluster_node_at(c, node, &info, NULL), 0);
     return (pid_t)info.pid;
 }
 
@@ -61,7 +61,7 @@ uint64_t local_sent(sherd_cluster *c)
     sherd__cluster_refresh(c);
     for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
         sherd_node_info info = { .size = sizeof info };
-        assert_int_equal(sherd_cluster_node(c, i, &info, NULL), 0);
+        assert_int_equal(sherd_cluster_node_at(c, i, &info, NULL), 0);
         sum += info.work_out;
     }
     return sum;
@@ -74,6 +74,6 @@ void local_gone(sherd_cluster *c, uint32_t node)
     while (info.state == SHERD_NODE_UP) {
         if (clock_now_ms() > deadline) fail_msg("%s is still up", info.name);
         pause_ms(5);
-        assert_int_equal(sherd_cluster_node(c, node, &info, NULL), 0);
+        assert_int_equal(sherd_cluster_node_at(c, node, &info, NULL), 0);
     }
 }

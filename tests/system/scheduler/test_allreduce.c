@@ -153,7 +153,7 @@ static uint64_t passed(world *w)
     sherd__cluster_refresh(w->cluster);
     for (uint32_t i = 0; i < sherd_cluster_size(w->cluster); i++) {
         sherd_node_info info = { .size = sizeof info };
-        assert_int_equal(sherd_cluster_node(w->cluster, i, &info, NULL), 0);
+        assert_int_equal(sherd_cluster_node_at(w->cluster, i, &info, NULL), 0);
         sum += info.bytes_out + info.bytes_in;
     }
     return sum;

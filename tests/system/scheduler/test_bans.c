@@ -38,7 +38,7 @@ static bool one_dies;         /* before the first call */
 static sherd_node_state state_of(uint32_t node)
 {
     sherd_node_info info = { .size = sizeof info };
-    assert_int_equal(sherd_cluster_node(nodes, node, &info, NULL), 0);
+    assert_int_equal(sherd_cluster_node_at(nodes, node, &info, NULL), 0);
     return info.state;
 }
 

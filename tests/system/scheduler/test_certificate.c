@@ -146,14 +146,14 @@ static void an_exact_product_is_described_and_verified_bit_for_bit(void **s)
     for (uint32_t n = 0; n < NODES; n++) {
         sherd_certificate_node node = { .size = sizeof node };
         sherd_node_info info = { .size = sizeof info };
-        assert_int_equal(sherd_cluster_node(cluster, n, &info, NULL), 0);
+        assert_int_equal(sherd_cluster_node_at(cluster, n, &info, NULL), 0);
         assert_int_equal(sherd_certificate_node_at(one, n, &node, NULL), 0);
         assert_string_equal(node.name, info.name);
         assert_string_equal(node.key, info.key);
     }
     sherd_certificate_node node = { .size = sizeof node };
     assert_int_equal(sherd_certificate_node_at(one, NODES, &node, NULL), SHERD_EINVAL);
-    assert_null(sherd_certificate_warning(one, 0));
+    assert_null(sherd_certificate_warning_at(one, 0));
     sherd_check_options how = { .size = sizeof how };
     sherd_distance far = { .size = sizeof far };
     assert_int_equal(sherd_certificate_options(one, &how, NULL), 0);
@@ -225,7 +225,7 @@ static void float_products_private_ones_and_element_wise_operations_verify(void 
     sherd_certificate *one = certificate_of(&x, NULL);
     if (verify(one, va(), vb(), vc(), &found, &d)) fail_msg("%s", d.message);
     assert_int_equal(found.judged, SHERD_JUDGED_GAMMA);
-    assert_non_null(strstr(sherd_certificate_warning(one, 0), "gross errors only"));
+    assert_non_null(strstr(sherd_certificate_warning_at(one, 0), "gross errors only"));
     sherd_certificate_free(one);
     sherd_report_fini(&x.report);
 
@@ -492,11 +492,11 @@ static void a_node_that_does_not_exist_and_a_struct_without_size_are_refused(voi
     sherd_node_info info = { .size = sizeof info, .pid = 77 };
     sherd_report_node n = { .size = sizeof n };
     const sherd_report empty = { .size = sizeof empty };
-    assert_int_equal(sherd_cluster_node(cluster, NODES, &info, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_cluster_node_at(cluster, NODES, &info, NULL), SHERD_EINVAL);
     assert_int_equal(sherd_report_node_at(&empty, cluster, NODES, &n, NULL), SHERD_EINVAL);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         info.size = sizes[i];
-        assert_int_equal(sherd_cluster_node(cluster, 0, &info, NULL), SHERD_EINVAL);
+        assert_int_equal(sherd_cluster_node_at(cluster, 0, &info, NULL), SHERD_EINVAL);
     }
     assert_int_equal(info.pid, 77);
 }

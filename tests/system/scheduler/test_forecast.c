@@ -68,7 +68,7 @@ static uint64_t sent_so_far(void)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < NODES; i++) {
         sherd_node_info info = { .size = sizeof info };
-        assert_int_equal(sherd_cluster_node(cluster, i, &info, NULL), 0);
+        assert_int_equal(sherd_cluster_node_at(cluster, i, &info, NULL), 0);
         sum += info.work_out;
     }
     return sum;

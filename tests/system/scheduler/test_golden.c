@@ -67,7 +67,7 @@ static bool library_products(void)
     for (size_t i = 0; i < MODULAR_CASES; i++) {
         const modular_case *v = &modular_cases[i];
         double *a = modular_operand(v, 'A', v->n * v->k), *b = modular_operand(v, 'B', v->k * v->m);
-        double *c = modular_product(v, a, b, false);
+        double *c = modular_product(v, a, b);
         good = as_wanted(v->name, "in the library", c, v->n, v->m) && good;
         free(a);
         free(b);
@@ -126,7 +126,7 @@ static bool as_asked(sherd_cluster *c, uint32_t threads)
         return complain("BLAS core", sherd__blas_core(), core);
     for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
         sherd_node_info n = { .size = sizeof n };
-        assert_int_equal(sherd_cluster_node(c, i, &n, NULL), 0);
+        assert_int_equal(sherd_cluster_node_at(c, i, &n, NULL), 0);
         if (strcmp(n.blas_core, sherd__blas_core()))
             return complain(n.name, n.blas_core, sherd__blas_core());
         if (n.threads != threads) return complain(n.name, "other threads", "as asked for");

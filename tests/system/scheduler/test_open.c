@@ -183,7 +183,7 @@ static void what_nodes_declare_of_their_devices_is_planned_with(void **state)
     sherd__cluster_nodes(c, &all);
     for (uint32_t i = 0; i < UP; i++) {
         sherd_node_info info = { .size = sizeof info };
-        assert_int_equal(sherd_cluster_node(c, i, &info, NULL), 0);
+        assert_int_equal(sherd_cluster_node_at(c, i, &info, NULL), 0);
         assert_int_equal(info.devices, 1);
         slowest = fmin(slowest, info.gflops);
     }
@@ -214,7 +214,7 @@ static void a_node_that_never_comes_up_is_an_error_or_left_out(void **state)
         assert_true(r.planned[3] == 10 && r.exposed_a[3] == 0);
         sherd_report_fini(&r);
     }
-    assert_int_equal(sherd_cluster_node(c, 3, &info, NULL), 0);
+    assert_int_equal(sherd_cluster_node_at(c, 3, &info, NULL), 0);
     assert_int_not_equal(info.state, SHERD_NODE_UP);
     assert_string_equal(info.name, "absent");
     sherd_cluster_close(c);

@@ -443,7 +443,7 @@ static void a_liar_ends_a_strict_call_and_is_left_out_of_others(void **state)
         assert_int_equal(r.states[1], SHERD_NODE_BANNED);
         sherd_report_fini(&r);
     }
-    assert_int_equal(sherd_cluster_node(c, 1, &info, NULL), 0);
+    assert_int_equal(sherd_cluster_node_at(c, 1, &info, NULL), 0);
     assert_int_equal(info.state, SHERD_NODE_BANNED);
     sherd_cluster_close(c);
     free(a.memory);
@@ -473,7 +473,7 @@ static void a_node_that_sends_garbage_after_a_product_is_named(void **state)
         assert_true(times_banned() >= r.nodes_banned);
         for (unsigned t = 0; t < 20000 && info.state != SHERD_NODE_BANNED; t++) {
             usleep(1000);
-            assert_int_equal(sherd_cluster_node(c, 1, &info, NULL), 0);
+            assert_int_equal(sherd_cluster_node_at(c, 1, &info, NULL), 0);
         }
         assert_int_equal(info.state, SHERD_NODE_BANNED);
         assert_int_equal(times_banned(), 1);

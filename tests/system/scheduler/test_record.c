@@ -186,7 +186,7 @@ static void the_sessions_counters_equal_the_sizes_of_records(void **s)
             /* The counters are published ten times a second; the goodbye of the job is in
              * transit */
             do {
-                assert_int_equal(sherd_cluster_node(cluster, i, &info, NULL), 0);
+                assert_int_equal(sherd_cluster_node_at(cluster, i, &info, NULL), 0);
                 if (info.bytes_out == (uint64_t)file_size(sent) &&
                     info.bytes_in == (uint64_t)file_size(received))
                     break;
@@ -200,7 +200,7 @@ static void the_sessions_counters_equal_the_sizes_of_records(void **s)
     sherd_node_info info = { .size = sizeof info };
     assert_int_equal(sherd_cluster_end(cluster, &d), 0);
     assert_int_equal(sherd_cluster_end(cluster, &d), 0);
-    assert_int_equal(sherd_cluster_node(cluster, 0, &info, NULL), 0);
+    assert_int_equal(sherd_cluster_node_at(cluster, 0, &info, NULL), 0);
     assert_int_equal(info.state, SHERD_NODE_UP); /* the state before */
     assert_int_equal(sherd_multiply(cluster, va, vb, out, vb.cols, &opt, NULL, &d), SHERD_EINVAL);
     assert_non_null(strstr(d.message, "ended"));

@@ -148,7 +148,7 @@ static void bytes_to(uint64_t out[NODES])
     sherd_node_info info = { .size = sizeof info };
     sherd__cluster_refresh(cluster);
     for (uint32_t i = 0; i < NODES; i++) {
-        assert_int_equal(sherd_cluster_node(cluster, i, &info, NULL), 0);
+        assert_int_equal(sherd_cluster_node_at(cluster, i, &info, NULL), 0);
         out[i] = info.work_out;
     }
 }
@@ -311,7 +311,7 @@ static void a_node_counts_each_task_once(void **state)
     sherd_report r = { .size = sizeof r };
     sherd_product_options o = { .size = sizeof o };
     for (uint32_t i = 0; i < NODES; i++) {
-        assert_int_equal(sherd_cluster_node(cluster, i, &info, NULL), 0);
+        assert_int_equal(sherd_cluster_node_at(cluster, i, &info, NULL), 0);
         before += info.tasks;
     }
     operand a = operand_new(20, 20, SHERD_F64), b = operand_new(20, 20, SHERD_F64);
@@ -325,7 +325,7 @@ static void a_node_counts_each_task_once(void **state)
     sherd_resident_free(kept);
     sherd__cluster_refresh(cluster); /* numbers that are published later count, too */
     for (uint32_t i = 0; i < NODES; i++) {
-        assert_int_equal(sherd_cluster_node(cluster, i, &info, NULL), 0);
+        assert_int_equal(sherd_cluster_node_at(cluster, i, &info, NULL), 0);
         after += info.tasks;
     }
     assert_int_equal(after - before, told);

@@ -61,7 +61,7 @@ static void parameters_of(sherd_training *t, double out[PARAMETERS])
     const sherd_model *m = sherd_training_model(t);
     const char *name;
     for (size_t i = 0; (name = sherd_model_parameter_name(m, i)); i++) {
-        sherd_view v = sherd_model_parameter(m, name);
+        sherd_view v = sherd_model_parameter_find(m, name);
         memcpy(out, v.data, v.rows * v.cols * sizeof *out);
         out += v.rows * v.cols;
     }
@@ -94,12 +94,13 @@ static void products_over_nodes_have_the_bits_of_this_machine(void **s)
         sherd_training *t = run(o, nodes, over);
         assert_memory_equal(here, over, sizeof here);
         sherd_train_report r = { .size = sizeof r };
-        assert_int_equal(sherd_training_report(t, &r, NULL), 0);
-        assert_string_equal(r.scheme, sherd_scheme_describe(schemes[i])->name);
+        assert_int_equal(sherd_training_report_get(t, &r, NULL), 0);
+        assert_string_equal(r.scheme, sherd_scheme_get(schemes[i])->name);
         assert_true(r.nodes == NODES && r.nodes_up == NODES && r.bits == 17 && r.bytes_out > 1000 &&
                     r.bytes_in > 1000);
         assert_int_equal(r.epochs_checked, i == 0 ? EPOCHS : 0);
-        const sherd_epoch *first = sherd_training_epoch(t, 0), *last = sherd_training_epoch(t, 3);
+        const sherd_epoch *first = sherd_training_epoch_at(t, 0),
+                          *last = sherd_training_epoch_at(t, 3);
         assert_true(isnan(first->float64_accuracy) == (i != 0));
         assert_true(first->nodes == NODES && first->bytes_out > 0 &&
                     last->bytes_out > first->bytes_out && last->bytes_out <= r.bytes_out);
@@ -128,7 +129,7 @@ static void gradients_over_nodes_have_the_bits_of_threads(void **s)
     sherd_training *t = run(o, nodes, over);
     assert_memory_equal(here, over, sizeof here);
     sherd_train_gradients g = { .size = sizeof g };
-    assert_int_equal(sherd_training_gradients(t, &g, NULL), 0);
+    assert_int_equal(sherd_training_gradients_get(t, &g, NULL), 0);
     assert_true(passes >= 12 && g.updates == 12 && !g.in_process && g.threads == 0);
     sherd_training_free(t);
 }
@@ -146,7 +147,7 @@ static int look(void *ctx, const sherd_epoch *e, sherd_diag *d)
     sherd_train_link link = { .size = sizeof link };
     (void)e;
     (void)d;
-    for (uint32_t i = 0; sherd_training_link(w->training, i, &link, NULL) == 0; i++) {
+    for (uint32_t i = 0; sherd_training_link_at(w->training, i, &link, NULL) == 0; i++) {
         assert_true(link.node[0]);
         w->links += link.bytes_out;
     }
@@ -177,14 +178,14 @@ static void a_ring_of_nodes_has_them_too_and_its_model_can_be_read_at_every_epoc
     assert_memory_equal(local.epochs, ring.epochs, sizeof ring.epochs);
     assert_memory_equal(ring.epochs[EPOCHS - 1], here, sizeof here);
     sherd_train_allreduce a = { .size = sizeof a };
-    assert_int_equal(sherd_training_allreduce(ring.training, &a, NULL), 0);
+    assert_int_equal(sherd_training_allreduce_get(ring.training, &a, NULL), 0);
     assert_string_equal(a.by, "ring");
     assert_true(a.members == NODES && a.rounds == 12 && a.repeated == 0 && a.link_bytes_out > 0 &&
                 a.examples_bytes > 0);
     sherd_train_link link = { .size = sizeof link };
-    assert_int_equal(sherd_training_link(ring.training, NODES - 1, &link, NULL), 0);
+    assert_int_equal(sherd_training_link_at(ring.training, NODES - 1, &link, NULL), 0);
     assert_true(link.bytes_out > 0 && link.blocks_in > 0);
-    assert_int_equal(sherd_training_link(ring.training, NODES, &link, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_training_link_at(ring.training, NODES, &link, NULL), SHERD_EINVAL);
     sherd_training_free(local.training);
     sherd_training_free(ring.training);
 }
@@ -201,13 +202,13 @@ static void simulated_secure_sums_count_their_privacy(void **s)
     o.noise = 2;
     sherd_training *t = run(o, nodes, parameters);
     sherd_train_secure r = { .size = sizeof r };
-    assert_int_equal(sherd_training_secure(t, &r, NULL), 0);
+    assert_int_equal(sherd_training_secure_get(t, &r, NULL), 0);
     assert_true(r.simulated && r.rows == 10 && r.places == 30 && r.rounds == 12 &&
                 r.updates == 12 && r.parts == 36 && r.dropped == 0 && r.epsilon > 0 &&
                 r.delta == 1e-6 && r.noise == 2);
-    assert_true(sherd_training_epoch(t, 0)->epsilon > 0 &&
-                sherd_training_epoch(t, 0)->epsilon < r.epsilon &&
-                sherd_training_epoch(t, 0)->delta == 1e-6);
+    assert_true(sherd_training_epoch_at(t, 0)->epsilon > 0 &&
+                sherd_training_epoch_at(t, 0)->epsilon < r.epsilon &&
+                sherd_training_epoch_at(t, 0)->delta == 1e-6);
     sherd_training_free(t);
 }
 

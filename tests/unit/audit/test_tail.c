@@ -54,8 +54,8 @@ static void the_two_methods_of_the_gamma_function_agree_where_they_meet(void **s
     for (double a = 0.5; a < 1e5; a *= 3) {
         double below = sherd__tail_gamma_above(a, (a + 1) * (1 - 1e-13));
         same(sherd__tail_gamma_above(a, (a + 1) * (1 + 1e-13)) + 1, below + 1);
-        double sum = sherd__tail_add(below, sherd__tail_gamma_below(a, (a + 1) * (1 - 1e-13)));
-        assert_true(fabs(sum) < 1e-12);
+        double sum = exp(below) + exp(sherd__tail_gamma_below(a, (a + 1) * (1 - 1e-13)));
+        assert_true(fabs(sum - 1) < 1e-12);
     }
 }
 
@@ -100,8 +100,6 @@ static void an_interval_excludes_probabilities_that_are_too_unlikely(void **stat
 static void probabilities_are_added_and_complemented_as_logarithms(void **state)
 {
     (void)state;
-    same(sherd__tail_add(-1000, -1000), -1000 + log(2));
-    assert_true(sherd__tail_add(-3, -INFINITY) == -3);
     same(sherd__tail_not(-1e-20), log(1e-20));
     same(sherd__tail_not(-50), -exp(-50));
     assert_true(sherd__tail_not(0) == -INFINITY);

@@ -93,12 +93,12 @@ static void a_resumed_training_has_the_bits_of_an_uninterrupted_one(void **s)
     sherd_training *t = world_new(NULL, &o, &err, &d);
     if (err) fail_msg("%s", d.message);
     sherd_train_report r = { .size = sizeof r };
-    assert_int_equal(sherd_training_report(t, &r, NULL), 0);
+    assert_int_equal(sherd_training_report_get(t, &r, NULL), 0);
     assert_true(r.first_step == 7 && r.step == 7);
     if (sherd_training_run(t, NULL, &d)) fail_msg("%s", d.message);
     world_parameters(t, resumed);
     assert_memory_equal(whole, resumed, sizeof whole);
-    assert_int_equal(sherd_training_report(t, &r, NULL), 0);
+    assert_int_equal(sherd_training_report_get(t, &r, NULL), 0);
     assert_true(r.first_step == 7 && r.step == 18 && r.examples == 11 * 20);
     sherd_training_free(t);
 }

@@ -82,7 +82,7 @@ static void arrays_are_borrowed_and_labels_converted(void **s)
     assert_true(sherd_data_x(data, SHERD_DATA_VALIDATION).rows == 0);
     assert_true(sherd_data_y(data, SHERD_DATA_VALIDATION).rows == 0);
     sherd_data_info info = { .size = sizeof info };
-    assert_int_equal(sherd_data_describe(data, &info, NULL), 0);
+    assert_int_equal(sherd_data_get(data, &info, NULL), 0);
     assert_true(info.examples == ROWS && info.validation == 0 && info.inputs == INPUTS &&
                 info.outputs == CLASSES && info.labels && !info.embedded);
     assert_string_equal(info.text, "arrays: 20 examples of 4 numbers");

@@ -83,13 +83,13 @@ static void parameters_have_names_and_shapes(void **s)
                 { "w2", HIDDEN, OUTPUTS },
                 { "b2", 1, OUTPUTS } };
     for (size_t i = 0; i < 4; i++) {
-        sherd_view v = sherd_model_parameter(m, all[i].name);
+        sherd_view v = sherd_model_parameter_find(m, all[i].name);
         assert_string_equal(sherd_model_parameter_name(m, i), all[i].name);
         assert_true(v.data && v.dtype == SHERD_F64 && v.rows == all[i].rows &&
                     v.cols == all[i].cols);
     }
     assert_null(sherd_model_parameter_name(m, 4));
-    assert_null(sherd_model_parameter(m, "w3").data);
+    assert_null(sherd_model_parameter_find(m, "w3").data);
     assert_int_equal(sherd_model_inputs(m), INPUTS);
     assert_int_equal(sherd_model_outputs(m), OUTPUTS);
     assert_non_null(strstr(sherd_recipe_text(sherd_model_recipe(m)), "layer = dense 5\n"));
@@ -105,8 +105,9 @@ static void parameters_are_loaded_for_another_recipe_of_the_same_shapes(void **s
     assert_int_equal(sherd_recipe_parse(&r, text, NULL, NULL), 0);
     assert_int_equal(sherd_recipe_set(r, "rate", "7", NULL), 0);
     assert_int_equal(sherd_model_load_parameters(&other, r, path, &d), 0);
-    assert_memory_equal(sherd_model_parameter(m, "w2").data,
-                        sherd_model_parameter(other, "w2").data, HIDDEN * OUTPUTS * sizeof(double));
+    assert_memory_equal(sherd_model_parameter_find(m, "w2").data,
+                        sherd_model_parameter_find(other, "w2").data,
+                        HIDDEN * OUTPUTS * sizeof(double));
     assert_non_null(strstr(sherd_recipe_text(sherd_model_recipe(other)), "rate = 7\n"));
     sherd_model_free(other);
     sherd_recipe_free(r);
@@ -163,10 +164,10 @@ static void outputs_are_those_of_the_layers(void **s)
     (void)s;
     sherd_model *m = model("divide_inputs = 2\n");
     static double y[ROWS * (OUTPUTS + 2)];
-    const double *w1 = sherd_model_parameter(m, "w1").data,
-                 *b1 = sherd_model_parameter(m, "b1").data,
-                 *w2 = sherd_model_parameter(m, "w2").data,
-                 *b2 = sherd_model_parameter(m, "b2").data;
+    const double *w1 = sherd_model_parameter_find(m, "w1").data,
+                 *b1 = sherd_model_parameter_find(m, "b1").data,
+                 *w2 = sherd_model_parameter_find(m, "w2").data,
+                 *b2 = sherd_model_parameter_find(m, "b2").data;
     sherd_predict_report report = { .size = sizeof report };
     for (size_t i = 0; i < ROWS * (OUTPUTS + 2); i++) y[i] = -77;
     assert_int_equal(sherd_model_predict(m, inputs(ROWS), y, OUTPUTS + 2, NULL, &report, NULL), 0);

@@ -43,7 +43,7 @@ static void *work(void *arg)
     sherd_training *t = world_new(p->more, &p->o, &p->err, &p->d);
     if (!p->err) p->err = sherd_training_run(t, NULL, &p->d);
     p->report = (sherd_train_report){ .size = sizeof p->report };
-    if (t) (void)!sherd_training_report(t, &p->report, NULL);
+    if (t) (void)!sherd_training_report_get(t, &p->report, NULL);
     if (t) world_parameters(t, p->parameters);
     sherd_training_free(t);
     return NULL;

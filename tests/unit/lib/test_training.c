@@ -42,7 +42,7 @@ static int on_epoch(void *ctx, const sherd_epoch *e, sherd_diag *d)
     h->epochs[h->len++] = *e;
     if (h->training) { /* reading is allowed from here */
         sherd_train_report r = { .size = sizeof r };
-        assert_int_equal(sherd_training_report(h->training, &r, NULL), 0);
+        assert_int_equal(sherd_training_report_get(h->training, &r, NULL), 0);
         assert_true(r.step == e->step && r.cost == e->cost && r.accuracy == e->accuracy);
     }
     if ((int)h->len != h->fail_at) return 0;
@@ -82,21 +82,21 @@ static void epochs_are_reported_and_kept(void **s)
     h.training = world_new(NULL, &o, &err, &d);
     if (err) fail_msg("%s", d.message);
     sherd_train_report before = { .size = sizeof before }, r = before;
-    assert_int_equal(sherd_training_report(h.training, &before, NULL), 0);
+    assert_int_equal(sherd_training_report_get(h.training, &before, NULL), 0);
     assert_true(before.step == 0 && before.steps == WORLD_STEPS && before.epochs == WORLD_EPOCHS &&
                 isnan(before.cost) && before.parameters == WORLD_PARAMETERS && before.batch == 20);
     if (sherd_training_run(h.training, NULL, &d)) fail_msg("%s", d.message);
     assert_int_equal(h.len, WORLD_EPOCHS);
     for (size_t i = 0; i < h.len; i++) {
-        const sherd_epoch *e = sherd_training_epoch(h.training, i);
+        const sherd_epoch *e = sherd_training_epoch_at(h.training, i);
         assert_memory_equal(e, &h.epochs[i], sizeof *e);
         assert_true(e->epoch == i + 1 && e->step == 3 * (i + 1) && e->rate == 0.2);
         assert_true(isnan(e->validation_cost) && isnan(e->epsilon) && isnan(e->delta) &&
                     isnan(e->float64_accuracy) && e->nodes == 0 && e->bytes_out == 0);
     }
-    assert_null(sherd_training_epoch(h.training, h.len));
+    assert_null(sherd_training_epoch_at(h.training, h.len));
     assert_true(h.epochs[5].cost < h.epochs[0].cost && h.epochs[5].accuracy > 0.5);
-    assert_int_equal(sherd_training_report(h.training, &r, NULL), 0);
+    assert_int_equal(sherd_training_report_get(h.training, &r, NULL), 0);
     assert_true(r.step == WORLD_STEPS && r.first_step == 0 && r.examples == 6 * WORLD_ROWS &&
                 r.cost == h.epochs[5].cost && r.seconds > 0 && r.examples_per_second > 0);
     assert_string_equal(r.by, "products");
@@ -104,7 +104,7 @@ static void epochs_are_reported_and_kept(void **s)
     assert_true(!r.scheme && !r.among && r.bits == 0 && r.nodes == 0);
     assert_true(h.done == WORLD_STEPS && h.total == WORLD_STEPS);
     sherd_data_info info = { .size = sizeof info };
-    assert_int_equal(sherd_data_describe(sherd_training_data(h.training), &info, NULL), 0);
+    assert_int_equal(sherd_data_get(sherd_training_data(h.training), &info, NULL), 0);
     assert_int_equal(info.examples, WORLD_ROWS);
     sherd_training_free(h.training);
 }
@@ -302,15 +302,15 @@ static void gradients_of_any_number_of_threads_have_the_same_bits(void **s)
     assert_true(h.updates == WORLD_STEPS && h.last.version == WORLD_STEPS - 1 &&
                 h.last.examples == 20 && h.last.staleness == 0);
     sherd_train_gradients g = { .size = sizeof g };
-    assert_int_equal(sherd_training_gradients(t, &g, NULL), 0);
+    assert_int_equal(sherd_training_gradients_get(t, &g, NULL), 0);
     assert_true(g.shards == 8 && g.updates == WORLD_STEPS && g.in_process && g.threads == 3 &&
                 !g.async && g.dropped == 0 && g.staleness_most == 0);
     sherd_train_allreduce a = { .size = sizeof a };
     sherd_train_secure sums = { .size = sizeof sums };
     sherd_train_link link = { .size = sizeof link };
-    assert_int_equal(sherd_training_allreduce(t, &a, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd_training_secure(t, &sums, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd_training_link(t, 0, &link, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_training_allreduce_get(t, &a, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_training_secure_get(t, &sums, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_training_link_at(t, 0, &link, NULL), SHERD_EINVAL);
     sherd_training_free(t);
 }
 
@@ -327,7 +327,7 @@ static void asynchronous_gradients_obey_their_bound(void **s)
     sherd_training *t = world_new(NULL, &o, &err, &d);
     if (err || sherd_training_run(t, NULL, &d)) fail_msg("%s", d.message);
     sherd_train_gradients g = { .size = sizeof g };
-    assert_int_equal(sherd_training_gradients(t, &g, NULL), 0);
+    assert_int_equal(sherd_training_gradients_get(t, &g, NULL), 0);
     assert_true(g.async && g.staleness_most <= 1 && g.updates > WORLD_STEPS);
     sherd_training_free(t);
 }
@@ -434,14 +434,14 @@ static void secure_sums_need_nodes_with_their_own_data(void **s)
     sherd_train_secure sums = { .size = sizeof sums };
     sherd_train_report report = { .size = sizeof report };
     sherd_data_info info = { .size = sizeof info };
-    assert_int_equal(sherd_training_secure(t, &sums, NULL), 0);
+    assert_int_equal(sherd_training_secure_get(t, &sums, NULL), 0);
     assert_true(sums.rows == 5 && sums.places == 9 && sums.clip == 0.5 && sums.noise == 0 &&
                 isnan(sums.epsilon) && sums.delta == 1e-6 && sums.colluding == 1 &&
                 !sums.simulated && sums.rounds == 0);
-    assert_int_equal(sherd_training_report(t, &report, NULL), 0);
+    assert_int_equal(sherd_training_report_get(t, &report, NULL), 0);
     assert_string_equal(report.by, "summed");
     assert_true(report.steps == 12 && report.epochs == 6);
-    assert_int_equal(sherd_data_describe(sherd_training_data(t), &info, NULL), 0);
+    assert_int_equal(sherd_data_get(sherd_training_data(t), &info, NULL), 0);
     assert_true(info.examples == 0 && info.inputs == 2 && info.outputs == 3);
     sherd_training_free(t);
     sherd_recipe_free(r);

@@ -71,7 +71,7 @@ void world_parameters(sherd_training *t, double *out)
     const sherd_model *m = sherd_training_model(t);
     const char *name;
     for (size_t i = 0; (name = sherd_model_parameter_name(m, i)); i++) {
-        sherd_view v = sherd_model_parameter(m, name);
+        sherd_view v = sherd_model_parameter_find(m, name);
         memcpy(out, v.data, v.rows * v.cols * sizeof *out);
         out += v.rows * v.cols;
     }

@@ -85,8 +85,7 @@ void meta_compare(sherd_meta *a, sherd_meta *b)
         for (int t = SHERD_META_ENSHUFFLES; t <= SHERD_META_UNROWS; t++) {
             bool rows = t >= SHERD_META_ROWS;
             uint64_t length = rows ? op->n : op->m, last = sherd_meta_table_rows(op);
-            if (rows &&
-                (op->kind != SHERD_OP_PRODUCT || !sherd_meta_settings_of(a)->shuffle_rows)) {
+            if (rows && (op->kind != SHERD_OP_PRODUCT || !sherd_meta_get(a)->shuffle_rows)) {
                 assert_int_equal(sherd_meta_rows(a, i, t, 0, 0, 0, x, NULL), SHERD_EINVAL);
                 continue;
             }

@@ -91,10 +91,10 @@ static void forecasts_are_those_of_one_product_each(void **s)
     sherd_choices *c = choices_of(&o);
     sherd_forecast f = { .size = sizeof f }, alone = { .size = sizeof alone };
     sherd_diag d = { 0 };
-    assert_int_equal(sherd_choices_get(c, 0, &f, &d), SHERD_EINVAL); /* no forecast yet */
+    assert_int_equal(sherd_choices_at(c, 0, &f, &d), SHERD_EINVAL); /* no forecast yet */
     if (sherd_choices_forecast(c, &three, &d)) fail_msg("%s", d.message);
     for (size_t i = 0; i < sherd_choices_count(c); i++) {
-        assert_int_equal(sherd_choices_get(c, i, &f, NULL), 0);
+        assert_int_equal(sherd_choices_at(c, i, &f, NULL), 0);
         assert_int_equal(sherd_forecast_multiply(va(), vb(), sherd_choices_options(c, i), &three,
                                                  &alone, NULL),
                          0);
@@ -102,7 +102,7 @@ static void forecasts_are_those_of_one_product_each(void **s)
                     f.bytes_in == alone.bytes_in && f.exposure_a == alone.exposure_a);
         assert_true(f.seconds > 0 && *f.bound);
     }
-    assert_int_equal(sherd_choices_get(c, 6, &f, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_choices_at(c, 6, &f, NULL), SHERD_EINVAL);
     sherd_choices_free(c);
 }
 
@@ -117,19 +117,19 @@ static void an_impossible_choice_says_why_and_others_stay(void **s)
     two.nodes = 2;
     sherd_choices *c = choices_of(&o);
     assert_int_equal(sherd_choices_forecast(c, &two, NULL), 0);
-    assert_int_equal(sherd_choices_get(c, 3, &f, NULL), 0);
-    assert_int_equal(sherd_choices_get(c, 4, &f, &d), SHERD_EFEWNODES);
+    assert_int_equal(sherd_choices_at(c, 3, &f, NULL), 0);
+    assert_int_equal(sherd_choices_at(c, 4, &f, &d), SHERD_EFEWNODES);
     assert_non_null(strstr(d.message, "--scheme share with --colluding 1 and --spare 0 needs 3"));
-    assert_int_equal(sherd_choices_get(c, 5, &f, NULL), 0);
+    assert_int_equal(sherd_choices_at(c, 5, &f, NULL), 0);
     assert_int_equal(sherd_choices_forecast(c, &three, NULL), 0); /* again, with more */
-    assert_int_equal(sherd_choices_get(c, 4, &f, NULL), 0);
+    assert_int_equal(sherd_choices_at(c, 4, &f, NULL), 0);
     sherd_choices_free(c);
 
     a[3] = NAN; /* floats have it, fixed point has not */
     c = choices_of(&o);
     d = (sherd_diag){ 0 };
     assert_int_equal(sherd_choices_forecast(c, &three, NULL), 0);
-    assert_int_equal(sherd_choices_get(c, 4, &f, &d), SHERD_ERANGE);
+    assert_int_equal(sherd_choices_at(c, 4, &f, &d), SHERD_ERANGE);
     assert_string_equal(d.message, "a.npy: row 0, column 3 is NaN: fixed point has no such value");
     sherd_choices_free(c);
     a[3] = 3;
@@ -171,10 +171,10 @@ static void a_large_result_has_no_measured_times(void **s)
     sherd_forecast_options with = three;
     with.no_measurements = false;
     assert_int_equal(sherd_choices_forecast(c, &with, NULL), 0);
-    assert_int_equal(sherd_choices_get(c, 3, &f, NULL), 0);
+    assert_int_equal(sherd_choices_at(c, 3, &f, NULL), 0);
     assert_true(f.bytes_in > UINT64_C(40000) * 40000 * 8 && f.seconds == 0 && !*f.bound);
     assert_int_equal(sherd_choices_forecast(c, &three, NULL), 0);
-    assert_int_equal(sherd_choices_get(c, 3, &f, NULL), 0);
+    assert_int_equal(sherd_choices_at(c, 3, &f, NULL), 0);
     assert_true(f.bytes_in > UINT64_C(40000) * 40000 * 8 && f.seconds > 0);
     sherd_choices_free(c);
 }

@@ -220,7 +220,7 @@ static void a_failed_preparation_leaves_the_earlier_file(void **s)
         if (err != cases[i].err || !strstr(d.message, cases[i].says))
             fail_msg("%zu: %s %s", i, sherd_err_name(err), d.message);
     }
-    assert_int_equal(sherd_masks_look(path, state, &after, NULL), 0);
+    assert_int_equal(sherd_masks_get(path, state, &after, NULL), 0);
     assert_memory_equal(&before, &after, sizeof before);
 }
 
@@ -239,7 +239,7 @@ static sherd_product_options options(void)
 static uint64_t left(void)
 {
     sherd_masks_info info = { .size = sizeof info };
-    assert_int_equal(sherd_masks_look(path, state, &info, NULL), 0);
+    assert_int_equal(sherd_masks_get(path, state, &info, NULL), 0);
     return info.left;
 }
 

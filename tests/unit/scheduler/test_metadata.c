@@ -155,7 +155,7 @@ static void both_forms_and_their_conversions_contain_the_same_numbers(void **s)
         sherd_meta *a = meta_load(meta_seeded), *b = meta_load(meta_tables);
         assert_false(sherd_meta_expanded(a));
         assert_true(sherd_meta_expanded(b));
-        const sherd_meta_settings *got = sherd_meta_settings_of(b);
+        const sherd_meta_settings *got = sherd_meta_get(b);
         assert_int_equal(got->nodes, set.nodes);
         assert_int_equal(got->group, set.group);
         assert_int_equal(got->balanced, set.balanced);
@@ -206,8 +206,8 @@ static void a_file_without_its_seed_is_compacted_with_the_right_seed_only(void *
                      SHERD_EUNSUPPORTED);
     memcpy(wrong, meta_seed, 32);
     wrong[31] ^= 1;
-    assert_int_equal(sherd_meta_set_seed(m, wrong, NULL), SHERD_EFORMAT);
-    assert_int_equal(sherd_meta_set_seed(m, meta_seed, NULL), 0);
+    assert_int_equal(sherd_meta_seed_set(m, wrong, NULL), SHERD_EFORMAT);
+    assert_int_equal(sherd_meta_seed_set(m, meta_seed, NULL), 0);
     assert_int_equal(sherd_meta_verify(m, NULL, NULL), 0);
     meta_save(m, meta_seeded, compact);
     sherd_meta_free(m);

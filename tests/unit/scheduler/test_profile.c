@@ -81,22 +81,22 @@ static void rounding_is_that_of_the_fixed_point(void **s)
             sherd_view v = sherd_view_c(a, SHERD_F64, N, K);
             assert_int_equal(sherd__fixed_choose(v, bits, "A", &f, NULL), 0);
             sherd__fixed_measure(v, f.scale, &loss);
-            assert_int_equal(sherd_profile_rounding(p, bits, &r, NULL), 0);
+            assert_int_equal(sherd_profile_rounding_get(p, bits, &r, NULL), 0);
             assert_true(r.scale == f.scale && r.vanished == 1 && r.vanished == loss.vanished);
             assert_true(r.nonzeros == loss.nonzeros && r.max_error == loss.max_error);
             assert_true(r.max_abs == 17.75 && r.relative_error == r.max_error / 17.75);
         }
-    assert_int_equal(sherd_profile_rounding(p, 1, &r, &d), SHERD_EINVAL);
+    assert_int_equal(sherd_profile_rounding_get(p, 1, &r, &d), SHERD_EINVAL);
     sherd_profile_free(p);
     static const uint8_t bytes[] = { 0, 1, 255 };
     p = profile_of(sherd_view_c(bytes, SHERD_U8, 1, 3));
-    assert_int_equal(sherd_profile_rounding(p, 8, &r, NULL), 0);
+    assert_int_equal(sherd_profile_rounding_get(p, 8, &r, NULL), 0);
     assert_true(r.nonzeros == 0 && r.max_error == 0 && r.relative_error == 0 && r.scale == 0);
     sherd_profile_free(p);
     a[2] = NAN;
     p = profile_of(sherd_view_c(a, SHERD_F64, N, K));
     d = (sherd_diag){ 0 };
-    assert_int_equal(sherd_profile_rounding(p, 8, &r, &d), SHERD_ERANGE);
+    assert_int_equal(sherd_profile_rounding_get(p, 8, &r, &d), SHERD_ERANGE);
     assert_string_equal(d.message, "the operand: row 0, column 2 is NaN: fixed point has no such "
                                    "value");
     sherd_profile_free(p);
@@ -207,7 +207,7 @@ static void *examine(void *p)
     uint8_t digest[32];
     sherd_rounding r = { .size = sizeof r };
     int err = sherd_profile_get(p, &i, NULL);
-    if (!err) err = sherd_profile_rounding(p, 12, &r, NULL);
+    if (!err) err = sherd_profile_rounding_get(p, 12, &r, NULL);
     if (!err) err = sherd_profile_digest(p, digest, NULL);
     return err || i.nonzeros != 20 ? p : NULL;
 }

@@ -106,8 +106,6 @@ static void messages_of_both_directions_are_in_the_folder(void **s)
     say(p, true, "");
     say(p, true, "PUT");
     assert_file("rec/node-0.sent", "HELLOPUT"); /* before the end: nothing waits in a buffer */
-    assert_int_equal(sherd__record_sent(p), 8);
-    assert_int_equal(sherd__record_received(p), 7);
     sherd__record_peer_end(q);
     say(q, true, "too late");
     assert_int_equal(sherd__record_end(r, NULL), 0);
@@ -193,8 +191,9 @@ static int record_past_limit(void)
     if (sherd__record_error(r, &d) != SHERD_EIO) return 4;
     if (sherd__record_peer_add(&q, r, "other", NULL)) return 7;
     say(q, true, "after the hole");
-    if (sherd__record_sent(q) != 0) return 8;
-    if (sherd__record_received(p) != 60000) return 5;
+    struct stat other, c;
+    if (stat(scratch_path("rec/other.sent"), &other) || other.st_size != 0) return 8;
+    if (stat(scratch_path("rec/c.received"), &c) || c.st_size < 60000) return 5;
     sherd_diag e = { 0 };
     if (sherd__record_end(r, &e) != SHERD_EIO || !e.message[0]) return 6;
     return 0;
