@@ -189,14 +189,14 @@ const sherd__measurement sherd__measurements[] = {
     FORECAST("forecast-plain-4096", "plain, 4096 cubed", "plain, 256 cubed",
              .dim = 4096, 256, SHERD_PLAIN),
     { .name = "train-deep", "batches of a deep network here, beside numpy", &sherd__bench_ways,
-      TRAINING("deep", 2000, 2000, 25, 2, { HERE }, .script = sherd__bench_deep_py), 5, 0, {
+      TRAINING("deep", 2000, 200, 25, 2, { HERE }, .script = sherd__bench_deep_py), 5, 0, {
         { "train-deep-f64", "deep, a batch of 100 here, f64, beside numpy's", NULL,
           "x numpy", LOWER, 0.7, OF("here", "numpy", 1e3), .medians = true, .beside = {
             B("here_ms", "here", "ms", MS("here")),
             B("numpy_ms", "numpy in f64", "ms", "numpy") } } } },
     { .name = "train-deep", "batches of a deep network here, in f32, beside numpy",
       &sherd__bench_ways,
-      TRAINING("deep", 2000, 2000, 25, 2, { HERE }, .f32 = true, .script = sherd__bench_deep_py),
+      TRAINING("deep", 2000, 200, 25, 2, { HERE }, .f32 = true, .script = sherd__bench_deep_py),
       5, 0, {
         { "train-deep-f32", "deep, a batch of 100 here, f32, beside numpy's f64", NULL,
           "x numpy", LOWER, 0.4, OF("here", "numpy", 1e3), .medians = true, .beside = {

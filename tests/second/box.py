@@ -1,5 +1,6 @@
 """libsodium's crypto_box_easy: X25519, HSalsa20, XSalsa20, Poly1305."""
 import hmac
+import struct
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -9,6 +10,7 @@ SIGMA = np.frombuffer(b"expand 32-byte k", "<u4")
 
 # The words of the four quarter-rounds of a column round, by position in the quarter-round.
 QUARTERS = [[0, 5, 10, 15], [4, 9, 14, 3], [8, 13, 2, 7], [12, 1, 6, 11]]
+QUARTER_ROUNDS = [*zip(*QUARTERS), (0, 1, 2, 3), (5, 6, 7, 4), (10, 11, 8, 9), (15, 12, 13, 14)]  # columns, rows
 
 
 def rounds(x):
@@ -43,8 +45,15 @@ def state(key, last, blocks=1):
 
 
 def hsalsa(key, sixteen):
-    x = rounds(state(key, np.frombuffer(sixteen, "<u4")[:, None]))
-    return x[[0, 5, 10, 15, 6, 7, 8, 9], 0].astype("<u4").tobytes()
+    """One block: integers are faster than arrays here."""
+    k, n, s = struct.unpack("<8I", key), struct.unpack("<4I", sixteen), SIGMA.tolist()
+    x = [s[0], *k[:4], s[1], *n, s[2], *k[4:], s[3]]
+    for _ in range(10):
+        for a, b, c, d in QUARTER_ROUNDS:
+            for out, one, two, by in ((b, a, d, 7), (c, b, a, 9), (d, c, b, 13), (a, d, c, 18)):
+                t = x[one] + x[two] & 0xFFFFFFFF
+                x[out] ^= (t << by | t >> 32 - by) & 0xFFFFFFFF
+    return struct.pack("<8I", *(x[i] for i in (0, 5, 10, 15, 6, 7, 8, 9)))
 
 
 def stream(key, nonce, size):

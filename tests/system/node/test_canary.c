@@ -13,7 +13,7 @@ enum {
     RECORDS = 2900, /* 93 KB of CANCELs */
     FLOOD = 300,    /* connections that do not begin a handshake */
     CROWD = 40,     /* connections of one key */
-    BLOCKS = 4,     /* sent by each of them */
+    BLOCKS = 2,     /* sent by each of them */
     JOBS = 131000,  /* of a block and a task each */
     FREED = 1024,   /* records of an ended session freed in a turn */
     SIDE = 512      /* rows of these blocks: 2 MB, which are not cleared in huge pages */

@@ -284,11 +284,11 @@ static void a_product_that_is_not_stored_is_passed_to_its_finishing_step(void **
 {
     (void)s;
     static const size_t shapes[][3] = {
-        { 1, 1, 1 },     { 200, 100, 190 }, { 15, 0, 17 },    { 190, 100, 200 },
-        { 90, 700, 45 }, { 45, 700, 190 },  { 70, 2000, 75 },
+        { 1, 1, 1 },     { 200, 20, 190 }, { 15, 0, 17 },    { 190, 20, 200 },
+        { 90, 300, 45 }, { 45, 300, 190 }, { 20, 7000, 22 },
     };
     for (size_t q = 0; q < 7; q++)
-        for (unsigned way = 0; way < 16; way++) {
+        for (unsigned way = 0; way < 8; way++) {
             size_t n = shapes[q][0], k = shapes[q][1], m = shapes[q][2], size;
             sherd_dtype type = types[way & 1];
             operand a = made(n, k, type, way & 2, false), b = made(k, m, type, way & 4, false);
@@ -300,9 +300,11 @@ static void a_product_that_is_not_stored_is_passed_to_its_finishing_step(void **
             p.c = NULL;
             p.finish = collect;
             p.ctx = &got;
-            memset(got.c, 0xff, n * m * size);
-            assert_int_equal(sherd__tiled_multiply(&p, way & 8 ? team : NULL, &room), SHERD_OK);
-            assert_memory_equal(got.c, want, n * m * size);
+            for (int alone = 0; alone < 2; alone++) {
+                memset(got.c, 0xff, n * m * size);
+                assert_int_equal(sherd__tiled_multiply(&p, alone ? NULL : team, &room), SHERD_OK);
+                assert_memory_equal(got.c, want, n * m * size);
+            }
             free(a.memory);
             free(b.memory);
             free(want);
