@@ -441,7 +441,7 @@ static void check_deadlines(sherd_cluster *c, uint64_t now)
     char text[400];
     pthread_mutex_lock(&c->lock);
     bool stop = c->stop_wanted;
-    snprintf(text, sizeof text, "the time given is over%s%s", c->waiting[0] ? "; " : "",
+    snprintf(text, sizeof text, "the time limit expired%s%s", c->waiting[0] ? "; " : "",
              c->waiting);
     pthread_mutex_unlock(&c->lock);
     if (stop) c->work.ops->fail(c->work.ctx, SHERD_EINTERRUPTED, NULL, "interrupted");

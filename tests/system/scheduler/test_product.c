@@ -202,7 +202,7 @@ static void a_call_beyond_its_time_limit_ends_and_the_next_one_works(void **stat
         o.timeout_ms = times[i];
         assert_int_equal(long_product(&o, &r, &d), SHERD_ETIMEOUT);
         assert_true(r.seconds < 5);
-        assert_non_null(strstr(d.message, "time given is over"));
+        assert_non_null(strstr(d.message, "the time limit expired"));
         sherd_report_fini(&r);
         still_works();
     }

@@ -109,7 +109,7 @@ static void a_job_that_ends_within_a_block_frees_its_source(void **state)
         }
         for (unsigned i = 0; i < moves; i++) world_move(&w, 0, true);
         assert_true(w.scheme.live > 0);
-        sherd__job_fail(w.job, SHERD_ETIMEOUT, NULL, "the time given is over");
+        sherd__job_fail(w.job, SHERD_ETIMEOUT, NULL, "the time limit expired");
         world_stop(&w);
     }
 }
