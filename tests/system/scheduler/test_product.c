@@ -331,7 +331,7 @@ static void with_shuffles(const char *path, const uint8_t *seed, bool dot, bool 
     sherd_meta_free(meta);
 }
 
-static void a_second_operand_that_cannot_be_is_refused(void **state)
+static void an_invalid_second_operand_is_refused(void **state)
 {
     (void)state;
     double x[6] = { 1 }, out[6];
@@ -547,7 +547,7 @@ int main(void)
         cmocka_unit_test(the_hooks_of_a_call_replace_those_of_the_cluster),
         cmocka_unit_test(options_and_reports_without_a_size_are_refused),
         cmocka_unit_test(element_wise_operations_give_the_promised_bits),
-        cmocka_unit_test(a_second_operand_that_cannot_be_is_refused),
+        cmocka_unit_test(an_invalid_second_operand_is_refused),
         cmocka_unit_test(stored_metadata_gives_the_results_of_its_seed),
         cmocka_unit_test(a_liar_ends_a_strict_call_and_is_left_out_of_others),
         cmocka_unit_test(a_node_that_sends_garbage_after_a_product_is_named),
