@@ -80,7 +80,7 @@ typedef struct sherd_audit_options {
  * SHERD_EIO; SHERD_EFORMAT: not a record, or invalid labels; SHERD_ESHAPE: views do not belong
  * together; SHERD_EINVAL: data that are not the recorded ones, labels without data, a node that
  * does not exist; SHERD_ENOMEM; SHERD_EINTERRUPTED; SHERD_EINTERNAL: a negative control was not
- * flagged, so the audit proves nothing. A record that was cut is used as far as it goes
+ * flagged, so the audit proves nothing. A record that was cut off is used up to its end
  * (sherd_audit_info.cut).
  */
 SHERD_API int sherd_audit_records(sherd_audit **out, const char *const *folders, size_t folders_len,

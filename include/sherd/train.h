@@ -200,7 +200,7 @@ SHERD_API int sherd_training_new(sherd_training **out, const sherd_recipe *r,
  * Trains, once, from the first step or the newest checkpoint to the end. c: a cluster of
  * sherd_train_options.nodes nodes, which does no other work meanwhile; NULL: here. If the cluster
  * is recorded and nodes are sent the examples in another order, rows.npy in the folder of the
- * record says in which. Interruption is asked for between steps, and within steps over nodes.
+ * record has that order. Interruption is asked for between steps, and within steps over nodes.
  *
  * Errors: SHERD_EINTERRUPTED, or SHERD_ESTOPPED if a checkpoint was written from which to resume;
  * SHERD_ETIMEOUT; SHERD_ERANGE (it diverged; the message names the step); SHERD_EDIFFERS;

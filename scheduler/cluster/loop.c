@@ -149,7 +149,7 @@ static void flush_touched(sherd_cluster *c)
 
 static void job_moved(sherd_cluster *c);
 
-/* Bans the node while this cluster is open. The reason must be logged first, so that no ban goes
+/* Bans the node while this cluster is open. The reason must be logged first, so that no ban is
  * unreported. */
 static void ban(sherd_cluster *c, pool_node *n)
 {

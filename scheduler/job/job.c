@@ -169,7 +169,7 @@ void sherd__job_judged(sherd__job *j, uint64_t ordinal, uint32_t attempt, int er
     }
     bool first = !j->nodes[node].convicted;
     convict(j, node, "answered wrongly");
-    if (!first) { /* the node is already gone, but this answer was still counted on */
+    if (!first) { /* the node is already lost, but this answer was still expected */
         if (!j->done) sherd__job_adopt(j);
         return;
     }
