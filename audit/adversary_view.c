@@ -1,7 +1,7 @@
 /*
  * Builds matrices from blocks. Tasks that share a right block are the panels of one slot, in order
- * (under plain: of everything that a node was given). If the first panel of a slot also came with
- * another right block, that is the same slot for another tile of B, and it is used once.
+ * (under plain: of everything that a node was given). If the first panel of a slot was also sent
+ * with another right block, that is the same slot for another tile of B, and it is used once.
  */
 #include "audit/adversary_view.h"
 

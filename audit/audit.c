@@ -318,13 +318,13 @@ static int streams(sherd_audit *r, const sherd__seen *seen, size_t len, size_t t
     if (reach.unsolved > 0)
         sherd__audit_leave_out(
             r,
-            "masks of %zu of %zu encodings%s (%s), used twice at an offset: solving for them "
-            "takes the operand and T shares, or K+T shares, and their numbers",
+            "masks of %zu of %zu encodings%s (%s), used twice at an offset: to solve for them "
+            "requires the operand and T shares, or K+T shares, and their numbers",
             reach.unsolved, reach.encodings, where, reach.names);
     if (reach.sums > 0)
         sherd__audit_leave_out(r,
-                               "masks of %zu of %zu encodings%s, used twice one by one: the "
-                               "record has only their sum in each share",
+                               "masks of %zu of %zu encodings%s, one of them used twice: only "
+                               "their sum in each share is known",
                                reach.sums, reach.encodings, where);
     if (sent > rows)
         sherd__audit_leave_out(r, "masks of %zu of %zu rows of shares%s: --rows reads more",
@@ -475,7 +475,7 @@ int sherd__audit_shares(sherd_audit *r, sherd__shares *s, const sherd__audit_kno
     if (s->note[0]) sherd__audit_warn(r, "%s", s->note);
     if (s->left_out[0]) {
         sherd__audit_warn(r, "%s", s->left_out);
-        sherd__audit_leave_out(r, "masks of what is not attacked: %s", s->left_out);
+        sherd__audit_leave_out(r, "masks of encodings that are not attacked: %s", s->left_out);
     }
     int err = known->b ? check_right(s, known->b, d) : SHERD_OK;
     if (!err) err = each_share(r, s, known, plan, d);

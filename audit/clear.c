@@ -139,8 +139,8 @@ static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__t
     f.ln_p = telling ? (double)telling * (log((double)t->a.cols) - 64 * M_LN2) : 0;
     if (f.ln_p > 0) f.ln_p = 0;
     snprintf(f.sentence, sizeof f.sentence,
-             "%.3g %% of A's %.0f entries were sent as they are: all that was sent of %zu of %zu "
-             "columns is found in A (by chance none: their values agree in a 64-bit hash)",
+             "%.3g %% of A's %.0f entries were sent unchanged: everything that was sent of %zu of "
+             "%zu columns occurs in A (by chance none: values are compared by a 64-bit hash)",
              100 * f.value, all, columns, s->cols);
     return sherd__findings_add(l, &f);
 }

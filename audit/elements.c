@@ -251,8 +251,8 @@ static int verbatim(const sherd__attack *by, const sherd__elements *e, const cha
     f.chance = 0;
     f.flagged = same > 0;
     snprintf(f.sentence, sizeof f.sentence,
-             "%.3g %% of %s's entries were sent as they are, each in its row and in an order of "
-             "the row's own: %zu of the %zu values of each of %zu rows that were looked at",
+             "%.3g %% of %s's entries were sent unchanged, each row in its own order: %zu of the "
+             "%zu values of each of %zu rows that were examined",
              100 * f.value, name, e->cols, t->a.cols, rows);
     return sherd__findings_add(by->findings, &f);
 }
@@ -301,8 +301,8 @@ static int labels(const sherd__attack *by, const sherd__inferred *in, unsigned w
     sherd__tail_interval(right, in->rows, 0.99, &f.low, &f.high);
     f.ln_p = right ? sherd__tail_binomial(right, in->rows, f.chance) : 0;
     snprintf(f.sentence, sizeof f.sentence,
-             "labels of %.1f %% of %zu rows read from which values they hold, %s (always naming "
-             "the most frequent one: %.1f %%)",
+             "labels of %.1f %% of %zu rows inferred from the values of the rows, %s (naming the "
+             "most frequent label each time: %.1f %%)",
              100 * f.value, in->rows, f.statistic, 100 * f.chance);
     return sherd__findings_add(by->findings, &f);
 }
@@ -348,8 +348,8 @@ static int rebuilt(const sherd__attack *by, const sherd__inferred *in, unsigned 
     f.chance = 1 - off_mean / spread;
     f.flagged = f.value > f.chance + 0.05;
     snprintf(f.sentence, sizeof f.sentence,
-             "rows rebuilt from which values they hold: R2 %.3f (the public mean: %.3f) over %zu "
-             "rows",
+             "rows rebuilt from their values without positions: R2 %.3f (the public mean: %.3f) "
+             "over %zu rows",
              f.value, f.chance, in->rows);
     return sherd__findings_add(by->findings, &f);
 }

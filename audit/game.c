@@ -241,7 +241,7 @@ static int conclude(sherd__findings *l, const play *y, const sherd__audit_option
     snprintf(f.subject, sizeof f.subject, "%.60s", y->g->name);
     sherd__audit_who(f.who, opt, y->g->members, y->g->members_len);
     snprintf(f.sentence, sizeof f.sentence,
-             "%s: told apart in %u of %u rounds after learning on %u (advantage %.3f, 99 %% "
+             "%s: distinguished in %u of %u rounds after training on %u (advantage %.3f, 99 %% "
              "interval %.3f to %.3f)",
              f.subject, right, counted, half, f.value, f.low, f.high);
     return sherd__findings_add(l, &f);

@@ -112,13 +112,13 @@ static int pictures(page *p, const sherd__gallery *g, size_t width)
 {
     char says[200];
     if (!g->truth || g->rows == 0) return SHERD_OK;
-    put(p, "<h2>What it looks like</h2>\n");
+    put(p, "<h2>Rows as pictures</h2>\n");
     int err = picture(p, g->truth, g->rows, g->cols, width, "rows of A");
-    snprintf(says, sizeof says, "what %.90s was sent of them, each value where it belongs", g->who);
+    snprintf(says, sizeof says, "what %.90s was sent of them, each value in its place", g->who);
     if (!err) err = picture(p, g->seen, g->rows, g->cols, width, says);
-    snprintf(says, sizeof says, "the same values where an attacker believes that they belong");
+    snprintf(says, sizeof says, "the same values in the places that an attacker infers");
     if (!err) err = picture(p, g->placed, g->rows, g->cols, width, says);
-    snprintf(says, sizeof says, "what the attacker rebuilt of that, with public data");
+    snprintf(says, sizeof says, "what an attacker rebuilds from them with public data");
     if (!err) err = picture(p, g->rebuilt, g->rows, g->cols, width, says);
     return err;
 }

@@ -144,8 +144,8 @@ static int read_shares(sherd__audit_input *in, sherd_audit *r, const uint64_t *j
                            "out of memory for the shares");
     bool limited = in->more_len + 1 < len && in->more_len + 1 == w.right_operands;
     sherd__audit_warn(r,
-                      "%zu coded products are in the record: the one that moved the most bytes is "
-                      "attacked, and its masks are compared with those of %zu others%s",
+                      "the record contains %zu coded products: the one that transferred the most "
+                      "bytes is attacked, and its masks are compared with those of %zu others%s",
                       len, in->more_len, limited ? "; --encodings compares them with more" : "");
     if (in->more_len + 1 < len)
         sherd__audit_leave_out(r, "masks of %zu of %zu coded products of the record: %s",

@@ -159,13 +159,13 @@ const char *sherd_audit_warning_at(const sherd_audit *a, size_t i)
 const char *sherd_audit_unseen_at(const sherd_audit *a, size_t i)
 {
     static const char *const unseen[] = {
-        "refusals: what was refused, when, and in which words",
-        "timing: when anything was sent, and how long it took",
-        "links among members of a training: no record has them",
-        "masks shared with an encoding that is not in the record, or whose masks it does not give",
-        "masks that follow from one another otherwise than by a factor, or in runs of fewer than 8",
-        "shapes, and what follows from a result",
-        "a keystream whose key somebody knows, and a bias too small for the sample",
+        "refusals: what was refused, when, and with which text",
+        "timing: when something was sent, and how long it took",
+        "links among members of a training: no record contains them",
+        "masks shared with an encoding that is not recorded, or whose masks cannot be computed",
+        "masks that follow from one another by other than a factor, or in runs of fewer than 8",
+        "shapes, and what can be inferred from a result",
+        "a keystream with a known key, and a bias that is too small for the sample",
     };
     const size_t all = sizeof unseen / sizeof *unseen;
     if (i < all) return unseen[i];
@@ -193,7 +193,7 @@ static const sherd_field info_fields[] = {
     FIELD(family, F64, "probability of one false flag in the whole audit"),
     FIELD(tests, U64, "findings with a p-value, without controls"),
     FIELD(flagged, U64, "findings beyond chance, without controls"),
-    FIELD(left_out, U32, "of what was not seen, what this audit left out"),
+    FIELD(left_out, U32, "number of things that this audit left out"),
 };
 SHERD__FIELDS(sherd_audit_info, info_fields)
 #undef FIELD
@@ -204,17 +204,17 @@ static const sherd_field finding_fields[] = {
     FIELD(statistic, NAME, "meaning of the value"),
     FIELD(subject, TEXT, "attacked data"),
     FIELD(who, TEXT, "nodes or domains that attacked"),
-    FIELD(size, U32, "how many of them"),
+    FIELD(size, U32, "number of nodes or domains that attacked"),
     FIELD(unit, NAME, "node or domain"),
     FIELD(value, F64, "value of the statistic"),
     FIELD(chance, F64, "value expected by chance"),
     FIELD(low, F64, "lower end of the value's confidence interval"),
-    FIELD(high, F64, "upper end"),
+    FIELD(high, F64, "upper end of the value's confidence interval"),
     FIELD(ln_p, F64, "ln of the p-value"),
-    FIELD(ln_threshold, F64, "ln of its bound"),
+    FIELD(ln_threshold, F64, "ln of the bound for the p-value"),
     FIELD(flagged, BOOL, "beyond chance"),
     FIELD(control, BOOL, "expected to be flagged"),
-    FIELD(sentence, TEXT, "for people"),
+    FIELD(sentence, TEXT, "the finding in words"),
 };
 SHERD__FIELDS(sherd_audit_finding, finding_fields)
 #undef FIELD
@@ -251,7 +251,7 @@ static const sherd_field control_fields[] = {
     FIELD(who, NAME, "members of the record's own coalition"),
     FIELD(ln_p, F64, "ln of the smallest p-value"),
     FIELD(advantage, F64, "advantage in a game"),
-    FIELD(flagged, BOOL, "it was found"),
+    FIELD(flagged, BOOL, "the audit flagged it"),
 };
 SHERD__FIELDS(sherd_audit_control, control_fields)
 #undef FIELD

@@ -172,8 +172,8 @@ int sherd__audit_right(sherd__findings *l, const sherd__right_operand *r, const 
     if (telling) f.ln_p = fmin(0, (double)telling * (log((double)all) - 64 * M_LN2));
     snprintf(f.who, sizeof f.who, "%s", who);
     snprintf(f.sentence, sizeof f.sentence,
-             "%zu of B's %zu rows were sent with all their values, in whatever order (by chance "
-             "none: they agree in a 64-bit hash)",
+             "%zu of B's %zu rows were sent with all their values, in any order (by chance none: "
+             "values are compared by a 64-bit hash)",
              found, all);
     return sherd__findings_add(l, &f);
 }

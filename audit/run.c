@@ -111,9 +111,9 @@ static int open_coded(auditing *a, sherd__truth *out, sherd_view v, uint64_t lar
     int err = largest ? 0 : sherd__fixed_choose(v, SHERD__FIXED_BITS, name, &f, d);
     if (!err && !f.integers)
         sherd__audit_warn(a->report,
-                          "no record says in which scale %s was coded: the default of "
-                          "%u bits is taken, and of a run with other --bits nothing "
-                          "is found with it",
+                          "no record states the scale in which %s was coded: the default of "
+                          "%u bits is assumed, and nothing is found in a run with other "
+                          "--bits",
                           name, SHERD__FIXED_BITS);
     return err ? err : sherd__truth_open_scaled(out, v, largest ? largest : f.largest, d);
 }
@@ -139,8 +139,8 @@ static int open_right(auditing *a, sherd_diag *d)
     if (in->coded && sherd__shares_right(&in->shares))
         return open_coded(a, &a->right, a->opt.right, in->shares.largest_b, "B", d);
     if (in->coded)
-        sherd__audit_warn(a->report, "B (--right) is not used: there are no shares of a B in the "
-                                     "record of which the numbers are known");
+        sherd__audit_warn(a->report, "B (--right) is not used: the record contains no shares of "
+                                     "a B with known numbers");
     return SHERD_OK;
 }
 
@@ -254,9 +254,8 @@ static int attack(auditing *a, sherd_diag *d)
                                          o->right, d);
     if (!err) err = attack_input(a, &plan, d);
     if (!err && !r->truth)
-        sherd__audit_warn(r,
-                          "without the operand A (--data) nothing can be counted: give it to see "
-                          "how much of it the nodes could recover");
+        sherd__audit_warn(r, "without the operand A (--data) correct inferences cannot be counted: "
+                             "give it to see how much of it the nodes could recover");
     if (!err && r->truth && a->pub.rows == 0)
         sherd__audit_warn(r,
                           "without public data (--public-data) no column can be recognised: give "

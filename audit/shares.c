@@ -374,8 +374,8 @@ static int number_shares(sherd__shares *s, shares_node **nodes, size_t *len, con
     *len = most;
     s->numbered = true;
     snprintf(s->note, sizeof s->note,
-             "nodes' own records do not say which share belongs to which node: the numbers of "
-             "their tasks decide, as if all nodes had been recorded");
+             "nodes' own records do not state which share belongs to which node: shares are "
+             "numbered by their tasks, as if all nodes had been recorded");
     return SHERD_OK;
 }
 
@@ -400,8 +400,8 @@ static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const share
         return sherd__fail_memory(d, "the shares");
     if (!v->of_coordinator && !s->numbered)
         snprintf(s->note, sizeof s->note,
-                 "nodes' own records do not say which share belongs to which node: coalitions are "
-                 "attacked in the coordinator's record");
+                 "nodes' own records do not state which share belongs to which node: coalitions "
+                 "are attacked only in a coordinator's record");
     if (s->kind == SHERD__SHARES_BLIND || (!v->of_coordinator && !s->numbered))
         return take_all_apart(s, nodes, len, v->of_coordinator ? v->len : 0, w->n, d);
     return take_together(s, nodes, len, cut, w, d);
@@ -422,8 +422,8 @@ static int read_cut(sherd__shares *s, shares_node *nodes, shares_job of, bool *c
     if (err != SHERD_EFORMAT) return err;
     for (uint32_t i = 0; i < v->domains_len; i++) sherd__shares_node_fini(&nodes[i]);
     memset(nodes, 0, v->domains_len * sizeof *nodes);
-    *s = (sherd__shares){ .note = "what the record says of the code (coded.jsonl) differs from "
-                                  "what was sent, and is not used" };
+    *s = (sherd__shares){ .note = "the description of the code (coded.jsonl) disagrees with what "
+                                  "was sent, and is not used" };
     return SHERD_OK;
 }
 

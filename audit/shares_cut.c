@@ -3,9 +3,9 @@
  * some rows, the last of which may be shorter. Each part is cut into its own K blocks, and its rows
  * in a share are sent in panels. Blocks that stay at nodes are numbered by share and panel, and the
  * numbers of others follow from their tasks' numbers. So the place of each is known, no matter
- * which came first, was sent again, or was not sent because a position had enough answers without
- * that domain. Attacks need the same rows of all shares, so the combination of panels and domains
- * with the most data is used.
+ * which was sent first, was sent again, or was not sent because a position had enough answers
+ * without that domain. Attacks need the same rows of all shares, so the combination of panels and
+ * domains with the most data is used.
  */
 #include <stdio.h>
 #include <stdlib.h>

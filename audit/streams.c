@@ -529,16 +529,16 @@ static int nothing_found(sherd__findings *l, const streams *s, const sherd__stre
     snprintf(f.subject, sizeof f.subject, "%zu streams of masks", s->len);
     if (s->len == 0) {
         snprintf(f.sentence, sizeof f.sentence,
-                 "no mask could be solved for: that takes the operand, or as many shares as there "
-                 "are blocks and masks, and the number of each share");
+                 "no mask could be solved for: this requires the operand, or as many shares as "
+                 "blocks and masks, and the number of each share");
         return sherd__findings_add(l, &f);
     }
     f.value = 0;
     f.chance = 0;
     f.ln_p = 0;
     snprintf(f.sentence, sizeof f.sentence,
-             "no two places of %zu streams of masks, %zu residues of %zu of %zu encodings, have "
-             "the same %u numbers in a row, or multiples of them (one place in %u was looked at)",
+             "no two places in %zu streams of masks, %zu residues of %zu of %zu encodings, have "
+             "the same %u numbers in a row, or multiples of them (one place in %u was examined)",
              s->len, s->total, reach->encodings - reach->unsolved, reach->encodings, WINDOW, KEEP);
     return sherd__findings_add(l, &f);
 }

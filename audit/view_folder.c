@@ -96,7 +96,7 @@ static void tell_file(sherd__node_view *v, const sherd__view_file *f, uint64_t s
                    "%s is %zu bytes long and the index says %llu: it was cut or extended", f->name,
                    f->map.len, (unsigned long long)said);
     else if (!is_whole(f, sum))
-        SHERD__SAY(v->trouble, "%s is not as it was written: its SHA-256 is not the index's",
+        SHERD__SAY(v->trouble, "%s was changed: its SHA-256 differs from that in the index",
                    f->name);
     if (f->good < f->map.len)
         SHERD__SAY(v->trouble, "%s cannot be read from byte %zu of %zu on", f->name, f->good,
@@ -153,7 +153,7 @@ static int add_peer(folder *f, const char *name, const json_t *peer, sherd_diag 
     if (err || side < 0 || (f->side >= 0 && f->side != side)) {
         if (!err && (sent.map.len || received.map.len)) {
             SHERD__SAY(f->trouble,
-                       "%s.sent and %s.received do not open with a greeting and were left out",
+                       "%s.sent and %s.received do not begin with a greeting and were left out",
                        name, name);
             f->cut = true;
         }
@@ -273,7 +273,7 @@ static int version_of(const json_t *root, const char *path, int *version, sherd_
                            "%s: %.40s is unknown, expected sherd/record/1 or 2",
                            sherd__path_tail(path), schema);
     return sherd__fail(d, SHERD_EFORMAT, "give the folder that --record wrote",
-                       "%s: is not an index of a record", sherd__path_tail(path));
+                       "%s: is not the index of a record", sherd__path_tail(path));
 }
 
 static int read_folder(folder *f, sherd_diag *d)
@@ -285,8 +285,8 @@ static int read_folder(folder *f, sherd_diag *d)
     int err = sherd__file_read_small(&text, &len, path, INDEX_MAX, NULL);
     if (err == SHERD_EOPEN) {
         SHERD__SAY(f->trouble,
-                   "the record has no index: its writer ended early, and a file that ends between "
-                   "two messages looks complete");
+                   "the record has no index, because its writer ended early: a file that ends "
+                   "between two messages looks complete");
         f->cut = true;
         return by_listing(f, d);
     }

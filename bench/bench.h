@@ -131,7 +131,8 @@ int sherd__bench_no_memory(sherd_diag *d);
 /**
  * Runs this command, without SHERD_* in its environment and, without -v, with stderr discarded, and
  * times it. argv[0] is the verb; out (may be NULL) receives the first bytes of stdout. A status
- * other than 0 is SHERD_EINTERNAL; SHERD_EINTERRUPTED: a signal came, and the child was ended.
+ * other than 0 is SHERD_EINTERNAL; SHERD_EINTERRUPTED: a signal was received, and the child was
+ * ended.
  */
 int sherd__bench_command(const sherd__bench *b, const char *const *argv, double *seconds, char *out,
                          size_t size, sherd_diag *d) SHERD_MUST;

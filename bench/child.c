@@ -61,7 +61,8 @@ static int start(pid_t *pid, const sherd__bench *b, const char *program, const c
     return e;
 }
 
-/* Reads the child's output and keeps its first bytes. Returns false if a signal came first. */
+/* Reads the child's output and keeps its first bytes. Returns false if a signal is received
+ * before. */
 static bool listen_to(int fd, char *out, size_t size)
 {
     struct pollfd watched[] = { { .fd = fd, .events = POLLIN },

@@ -312,7 +312,8 @@ const sherd__kind sherd__bench_memory = {
     sizeof(const sherd__memory_spec *), open_memory, turn_memory, NULL, NULL, true, false
 };
 
-/* ---- a node that dies, stops or lies --------------------------------------------------------- */
+/* ---- a node that is killed, stopped or wrong
+ * --------------------------------------------------------- */
 
 static const struct {
     const char *series;

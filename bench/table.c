@@ -248,7 +248,7 @@ const sherd__measurement sherd__measurements[] = {
           "x sync", HIGHER, 2, OF("async", "sync"), .beside = {
             B("sync", "synchronous", "examples/s", "sync"),
             B("async", "asynchronous", "examples/s", "async") } },
-        { "gradients-async-loss", "  its time to the loss that synchronous comes to", NULL,
+        { "gradients-async-loss", "  its time to the final loss of synchronous training", NULL,
           "x sync", LOWER, 1, OF("async-until", "sync-until"), .beside = {
             B("loss", "a loss of", "", "loss"),
             B("sync_seconds", "synchronous", "s", "sync-until"),

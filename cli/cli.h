@@ -332,7 +332,7 @@ const char *sherd__cli_seconds(double s, char out[24]);
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-/** Returns the first SIGINT, SIGTERM or SIGHUP that came; SIGALRM if --timeout ended first
+/** Returns the first SIGINT, SIGTERM or SIGHUP that was received; SIGALRM if --timeout ended first
  *  (limit.h); else 0. Any thread; cheap. */
 int sherd__cli_interrupted(void);
 /** The same as sherd_hooks.interrupted; ctx is not used. */

@@ -19,7 +19,7 @@ typedef struct sherd__jsonl {
 } sherd__jsonl;
 
 /** Opens the file and truncates it or, with append, continues after its last complete line and cuts
- *  off an incomplete one. A path that is not a regular file is written as it is. SHERD_EOPEN,
+ *  off an incomplete one. A path that is not a regular file is only appended to. SHERD_EOPEN,
  *  SHERD_EIO. */
 int sherd__jsonl_open(sherd__jsonl *l, const char *path, bool append, sherd_diag *d) SHERD_MUST;
 /** Writes o as one line by one call of write, with `digits` digits for reals, and releases o.

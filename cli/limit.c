@@ -55,8 +55,8 @@ __attribute__((noreturn)) static void exit_with(const sentence *s)
     _exit(s->code);
 }
 
-/* Takes the actions that are due. sig: result of sherd__cli_interrupted; came: when a signal came,
- * INT64_MAX if none has. Returns for how many ms nothing is due, -1: until a signal. */
+/* Takes the actions that are due. sig: result of sherd__cli_interrupted; came: when a signal was
+ * received, INT64_MAX if none has. Returns for how many ms nothing is due, -1: until a signal. */
 static int look(int sig, int64_t *came)
 {
     int64_t now = sherd__clock_ms();

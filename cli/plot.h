@@ -36,8 +36,8 @@ int sherd__plot_check(const char *path, sherd_diag *d) SHERD_MUST;
 /**
  * Draws to `path`; an earlier plot survives every failure. *drawn false: gnuplot is not installed
  * or failed; PATH.gnuplot and PATH.dat are then kept, and *d reports this and how to draw from
- * them. SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM; SHERD_EINTERRUPTED, unless the signal came before the
- * call.
+ * them. SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM; SHERD_EINTERRUPTED, unless the signal was received
+ * before the call.
  */
 int sherd__plot_draw(const sherd__plot *p, const char *path, bool *drawn, sherd_diag *d) SHERD_MUST;
 

@@ -72,7 +72,8 @@ static void log_line(void *ctx, sherd_log_level level, const char *text)
     sherd__nodes_log(t->cli, level, text);
 }
 
-/* A checkpoint is completed. So is a training among peers, which end together. */
+/* The writing of a checkpoint is completed on a signal. So is a training among peers, which end
+ * together. */
 static void on_checkpoint(void *ctx, bool writes)
 {
     const sherd__train *t = ctx;

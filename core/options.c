@@ -7,7 +7,7 @@
 
 #include "core/diag.h"
 
-/* No struct of this interface comes near it: a larger size was never set. */
+/* All structs of this interface are far smaller: a larger size is an uninitialised one. */
 #define SIZE_LIMIT ((size_t)1 << 16)
 
 static size_t size_of(const void *x)

@@ -41,8 +41,8 @@ int sherd__fragment_info_check(const sherd__fragment_info *info, sherd_diag *d) 
 /**
  * Checks the group table at the start of a body against its info: the sums of rows and of values,
  * and the widest group; for a CSR body also every count and every column. Returns SHERD_EFRAME,
- * with the reason in *d. It is called for a body that came from a peer, before any arithmetic: code
- * that reads the body later does not check it again.
+ * with the reason in *d. It is called for a body from a peer, before any arithmetic: code that
+ * reads the body later does not check it again.
  */
 int sherd__fragment_table_check(const sherd__fragment_info *info, const uint8_t *body,
                                 sherd_diag *d) SHERD_MUST;

@@ -132,7 +132,7 @@ static int stream_of(sherd__masks *m, const sherd__mask_id *id, sherd__keystream
  * Converts n words to residues; returns true if one is rejected. v*p is below 2^53, so it and all
  * that follows is exact in doubles. The only tie of rounding is v = -2^29, where l is 2^29 on one
  * side and -2^29, which is rejected, on the other. ROUND is even exactly where h is, so that the
- * tie goes to -h.
+ * tie is rounded to -h.
  */
 SHERD__CLONES_WHOLE
 static bool scale(const uint32_t *w, size_t n, uint32_t p, double least, double *restrict out)

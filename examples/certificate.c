@@ -91,7 +91,7 @@ int main(int argc, char **argv)
     views[0] = sherd_view_c(a, SHERD_F64, N, K);
     views[1] = sherd_view_c(b, SHERD_F64, K, M);
     views[2] = sherd_view_c(c, SHERD_F64, N, M);
-    signal(SIGPIPE, SIG_IGN); /* a node that dies must not end us */
+    signal(SIGPIPE, SIG_IGN); /* a lost connection must not end the program */
 
     if (sherd_cluster_open(&cluster, &where, &d)) return failed(&d);
     int err = multiply(cluster, path, &d);

@@ -29,7 +29,7 @@ static void log_line(void *ctx, sherd_log_level level, const char *text)
     if (level >= SHERD_LOG_INFO) fprintf(stderr, "node: %s\n", text);
 }
 
-/* Starts a node that lets in the holder of one key. */
+/* Starts a node that accepts the holder of one key. */
 static int serve(sherd_node **node, const char *coordinator, sherd_diag *d)
 {
     char allow[128];
@@ -75,7 +75,7 @@ int main(void)
     sherd_node_tasks tasks = { .size = sizeof tasks };
     sherd_diag d = { 0 };
     int equal = 0;
-    signal(SIGPIPE, SIG_IGN); /* a peer that dies must not end us */
+    signal(SIGPIPE, SIG_IGN); /* a lost connection must not end the program */
     if (sherd_identity_new(&key, &d)) return failed(&d);
     if (serve(&node, sherd_identity_key(key), &d)) return failed(&d);
     printf("%s\n", sherd_node_line(node));

@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     static double a[N * K], b[K * M], c[N * M];
     for (int i = 0; i < N * K; i++) a[i] = rand() % 200 - 100;
     for (int i = 0; i < K * M; i++) b[i] = rand() % 200 - 100;
-    signal(SIGPIPE, SIG_IGN); /* a node that dies must not end us */
+    signal(SIGPIPE, SIG_IGN); /* a lost connection must not end the program */
 
     sherd_cluster *cluster;
     sherd_cluster_options where = { .size = sizeof where,

@@ -5,8 +5,8 @@
  *     cc training.c $(pkg-config --cflags --libs sherd) -lm -o training && ./training
  *
  * The arguments are the sherd command that the nodes run ("sherd" is looked up in PATH otherwise)
- * and the file of the model (model.npz). The task is to tell points of the plane inside a circle
- * from those outside.
+ * and the file of the model (model.npz). The task is to distinguish points of the plane inside a
+ * circle from those outside.
  */
 #include <math.h>
 #include <signal.h>
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 {
     const char *program = argc > 1 ? argv[1] : "sherd", *path = argc > 2 ? argv[2] : "model.npz";
     sherd_diag d = { 0 };
-    signal(SIGPIPE, SIG_IGN); /* a node that dies must not end us */
+    signal(SIGPIPE, SIG_IGN); /* a lost connection must not end the program */
     make_points();
     int err = train(program, path, &d);
     if (!err) err = use(path, &d);

@@ -106,7 +106,7 @@ static void copy_row(sherd_view x, size_t row, double divide, sherd_dtype t, uin
 
 static int no_memory(size_t rows, size_t cols, sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, "take fewer examples",
+    return sherd__fail(d, SHERD_ENOMEM, "use fewer examples",
                        "no memory for %zu examples of %zu numbers", rows, cols);
 }
 

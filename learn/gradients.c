@@ -340,7 +340,8 @@ static int step(void *ctx, const sherd__step *s, sherd__step_result *out, sherd_
 {
     gradients *g = ctx;
     if (g->broken)
-        return sherd__fail(d, SHERD_EFEWNODES, NULL, "nothing is left that computes gradients");
+        return sherd__fail(d, SHERD_EFEWNODES, NULL,
+                           "no node or thread is left to compute gradients");
     if (s->len == 0) return sherd__fail(d, SHERD_EINVAL, NULL, "a step without examples");
     return g->o.async ? sherd__gradients_async_step(g, s, out, d) : sync_step(g, s, out, d);
 }

@@ -1,10 +1,10 @@
 /*
  * Updates: turns a sum of gradients into new parameters. For a large network this reads and writes
- * much memory while all nodes wait. Therefore each block of numbers goes through all stages while
- * it is in cache, and blocks are divided among threads. The stages are: the sum becomes the
- * gradient; L2 and the optimiser are applied; the result is copied for the next request; and the
- * gradient's peak is recorded for the next step's scales. Each number is computed independently, so
- * blocks change no bit.
+ * much memory while all nodes wait. Therefore each block of numbers passes all stages while it is
+ * in cache, and blocks are divided among threads. The stages are: the sum becomes the gradient; L2
+ * and the optimiser are applied; the result is copied for the next request; and the gradient's peak
+ * is recorded for the next step's scales. Each number is computed independently, so blocks change
+ * no bit.
  */
 #include <math.h>
 #include <string.h>

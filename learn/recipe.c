@@ -102,7 +102,7 @@ static int take_line(reader *rd, char *line, char *words, size_t number, sherd_d
     if (*name == '\0') return SHERD_OK;
     char *eq = strchr(name, '=');
     if (!eq)
-        return sherd__fail(d, SHERD_EFORMAT, "lines read `key = value`; # starts a comment",
+        return sherd__fail(d, SHERD_EFORMAT, "a line is `key = value`; # starts a comment",
                            "%s: expected `key = value`, found '%.60s'", where, name);
     *eq = '\0';
     v.text = trim(eq + 1);
@@ -111,7 +111,7 @@ static int take_line(reader *rd, char *line, char *words, size_t number, sherd_d
     if (i < 0 || sherd__recipe_keys[i].part > rd->part) return unknown_key(rd, where, name, d);
     const sherd__recipe_key *key = &sherd__recipe_keys[i];
     if (rd->lines[i] > 0 && !key->repeats)
-        return sherd__fail(d, SHERD_EFORMAT, "leave one of them out", "%s: %s is in line %zu too",
+        return sherd__fail(d, SHERD_EFORMAT, "leave one of them out", "%s: %s is also in line %zu",
                            where, name, rd->lines[i]);
     rd->lines[i] = number;
     if (!cut_words(v.text, words, &v))
@@ -155,7 +155,7 @@ static int judge(const sherd__recipe *r, const char *where, sherd_diag *d)
                            sherd__data_kind_name(r->data));
     if (r->loss == SHERD__LOSS_CROSS_ENTROPY && r->layers[r->len - 1].kind == &sherd__layer_softmax)
         return sherd__fail(d, SHERD_EFORMAT, "leave that layer out: the loss contains it",
-                           "%s: softmax before loss = cross-entropy would be taken twice", where);
+                           "%s: softmax before loss = cross-entropy would be applied twice", where);
     if (r->loss == SHERD__LOSS_CROSS_ENTROPY &&
         (r->target_values || r->data == SHERD__DATA_PARABOLA))
         return sherd__fail(d, SHERD_EFORMAT, "loss = squared, or data with labels",

@@ -17,7 +17,7 @@
 #include "store/idx.h"
 #include "store/npz.h"
 
-_Static_assert(SHERD_DIGIT_PIXELS == SHERD__DIGIT_PIXELS, "digits have one size");
+_Static_assert(SHERD_DIGIT_PIXELS == SHERD__DIGIT_PIXELS, "digits of both headers have one size");
 
 struct sherd_array {
     sherd_npy *npy; /* or: */

@@ -602,7 +602,7 @@ static const sherd_field certificate_info_fields[] = {
     SHERD__FIELD(sherd_certificate_info, created, I64, "s", "since 1970"),
     FIELD(operation, TEXT, "what was computed"),
     FIELD(inputs, U32, "number of inputs"),
-    FIELD(inputs_compared, BOOL, "it has digests of the inputs"),
+    FIELD(inputs_compared, BOOL, "the certificate has digests of the inputs"),
     SHERD__FIELD_ENUM(sherd_certificate_info, mode, modes, "arithmetic"),
     FIELD(bits_a, U32, "exact: width of A; 0: integers"),
     FIELD(bits_b, U32, "exact: width of B; 0: integers"),
@@ -634,7 +634,7 @@ static const sherd_field certificate_info_fields[] = {
 SHERD__FIELDS(sherd_certificate_info, certificate_info_fields)
 
 static const sherd_field certificate_matrix_fields[] = {
-    SHERD__FIELD(sherd_certificate_matrix, dtype, TEXT, "", "numpy's name"),
+    SHERD__FIELD(sherd_certificate_matrix, dtype, TEXT, "", "numpy's name of the dtype"),
     SHERD__FIELD(sherd_certificate_matrix, rows, U64, "", "rows"),
     SHERD__FIELD(sherd_certificate_matrix, cols, U64, "", "columns"),
     SHERD__FIELD(sherd_certificate_matrix, has_digest, BOOL, "", "the digest is given"),
@@ -645,6 +645,6 @@ SHERD__FIELDS(sherd_certificate_matrix, certificate_matrix_fields)
 static const sherd_field certificate_node_fields[] = {
     SHERD__FIELD(sherd_certificate_node, name, TEXT, "", "name"),
     SHERD__FIELD(sherd_certificate_node, domain, TEXT, "", "domain"),
-    SHERD__FIELD(sherd_certificate_node, key, TEXT, "", "fingerprint of its key"),
+    SHERD__FIELD(sherd_certificate_node, key, TEXT, "", "fingerprint of the node's key"),
 };
 SHERD__FIELDS(sherd_certificate_node, certificate_node_fields)

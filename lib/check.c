@@ -308,18 +308,19 @@ static const sherd_field check_fields[] = {
     SHERD__FIELD(sherd_check, max_ulp, U64, "", "largest difference, in units in the last place"),
     SHERD__FIELD(sherd_check, beyond, U64, "", "entries beyond gamma_k |A||B|"),
     SHERD__FIELD(sherd_check, worst, F64, "", "largest difference, as a fraction of its bound"),
-    SHERD__FIELD(sherd_check, row, U64, "", "of the first wrong entry"),
-    SHERD__FIELD(sherd_check, col, U64, "", "of the first wrong entry"),
-    SHERD__FIELD(sherd_check, seconds, F64, "s", "of computing and comparing"),
+    SHERD__FIELD(sherd_check, row, U64, "", "row of the first wrong entry"),
+    SHERD__FIELD(sherd_check, col, U64, "", "column of the first wrong entry"),
+    SHERD__FIELD(sherd_check, seconds, F64, "s", "time of computing and comparing"),
     SHERD__FIELD(sherd_check, blas_calls, U64, "", "calls of BLAS"),
 };
 SHERD__FIELDS(sherd_check, check_fields)
 
 static const sherd_field distance_fields[] = {
     SHERD__FIELD(sherd_distance, largest, F64, "", "largest difference from float64"),
-    SHERD__FIELD(sherd_distance, row, U64, "", "of the entry that has it"),
-    SHERD__FIELD(sherd_distance, col, U64, "", "of the entry that has it"),
-    SHERD__FIELD(sherd_distance, bound, F64, "", "what rounding allows"),
-    SHERD__FIELD(sherd_distance, relative, F64, "", "norm of the differences, relative"),
+    SHERD__FIELD(sherd_distance, row, U64, "", "row of the entry with the largest difference"),
+    SHERD__FIELD(sherd_distance, col, U64, "", "column of the entry with the largest difference"),
+    SHERD__FIELD(sherd_distance, bound, F64, "", "largest difference that rounding allows"),
+    SHERD__FIELD(sherd_distance, relative, F64, "",
+                 "norm of all differences, divided by that of the float64 product"),
 };
 SHERD__FIELDS(sherd_distance, distance_fields)

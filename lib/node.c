@@ -638,6 +638,6 @@ static const sherd_field node_privacy_fields[] = {
     SHERD__FIELD(sherd_node_privacy, uploads, U64, "", "uploads charged so far"),
     SHERD__FIELD(sherd_node_privacy, epsilon, F64, "", "privacy spent, at delta"),
     SHERD__FIELD(sherd_node_privacy, epsilon_max, F64, "", "privacy that may be spent"),
-    SHERD__FIELD(sherd_node_privacy, delta, F64, "", "probability that goes with epsilon"),
+    SHERD__FIELD(sherd_node_privacy, delta, F64, "", "probability at which epsilon holds"),
 };
 SHERD__FIELDS(sherd_node_privacy, node_privacy_fields)

@@ -76,7 +76,7 @@ static int check_rows(sherd_rows r, size_t rows, size_t part, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%zu rows from %zu on: %zu are kept", r.count,
                            r.first, rows);
     if (r.first % part == 0 && (r.count % part == 0 || r.first + r.count == rows)) return SHERD_OK;
-    return sherd__fail(d, SHERD_EINVAL, "take whole parts",
+    return sherd__fail(d, SHERD_EINVAL, "use whole parts",
                        "%zu rows from %zu on: the operand is kept in parts of %zu", r.count,
                        r.first, part);
 }

@@ -261,7 +261,7 @@ static sherd__device_state *pick(sherd__devices *ds, uint32_t needs, bool full_t
     return best;
 }
 
-/* What is still held there takes no memory, and goes with its block. */
+/* Data that are still held there take no memory, and are dropped with their blocks. */
 static void lose(sherd__device_state *s)
 {
     s->lost = true;

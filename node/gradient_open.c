@@ -1,5 +1,5 @@
 /*
- * Opening of rounds. Plans and blocks came from a peer: every number is compared with the blocks
+ * Opening of rounds. Plans and blocks are from a peer: every number is compared with the blocks
  * that it names before any memory is taken, and memory is counted in the node's budget. A network
  * is made once for all rounds of a job.
  */

@@ -24,8 +24,8 @@ typedef struct sherd__lines {
     sherd__lines_of of[SHERD__LINES_KEYS];
 } sherd__lines;
 
-/** Returns whether one more line about this key goes to the log. *left_out is the number of lines
- *  that the previous minute suppressed; where it is not 0, the caller logs it first. */
+/** Returns whether one more line about this key is logged. *left_out is the number of lines that
+ *  the previous minute suppressed; where it is not 0, the caller logs it first. */
 bool sherd__lines_may(sherd__lines *l, const sherd__fingerprint *key, uint64_t now_ms,
                       uint32_t *left_out);
 

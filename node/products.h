@@ -8,7 +8,7 @@
  * In fixed point, products have the same bits on every device and on the host. So where a device
  * has no room for a product, does not compute its kind, or fails repeatedly, the host computes it.
  * Where all devices are lost, products fail (SHERD_EDEVICE): the node would be too slow, and its
- * part of the training goes to another node.
+ * part of the training is given to another node.
  *
  * Examples of the node's own (learn/local_data.h) cannot go to another node, and one sum of their
  * gradients must not mix the rounding of two machines. So every failure is reported as

@@ -110,7 +110,7 @@ static bool is_coordinator(void *ctx, const sherd__fingerprint *key)
     return find_allowed(ctx, key) != NULL;
 }
 
-/* Returns whether one more line of this kind goes to the log. */
+/* Returns whether one more line of this kind is logged. */
 static bool may_say(server *s, sherd__lines *l, const sherd__fingerprint *key, const char *what)
 {
     uint32_t left_out;
@@ -589,7 +589,7 @@ void sherd__server_close(sherd__server *s)
     sherd__free(s);
 }
 
-/* --- what others ask -------------------------------------------------------------------------- */
+/* --- requests of other threads ---------------------------------------------------------------- */
 
 const char *sherd__server_line(const sherd__server *s)
 {

@@ -1,7 +1,7 @@
 /*
  * A scheduler node: listener, allow-list, sessions, task loop and compute thread on one event loop.
  * It keeps nothing when it is closed, and a process may have several. lib/node.c gives it a thread,
- * and the files that the rooms of this one cannot see: its ledger and its record.
+ * and the files that this folder may not use: its ledger and its record.
  */
 #ifndef NODE_SERVER_H
 #define NODE_SERVER_H
@@ -89,7 +89,7 @@ void sherd__server_close(sherd__server *s);
 
 /* To be called on the loop's thread, or by any thread while the loop does not run. */
 
-/** Begins to end: no connection is accepted, and every coordinator is told. */
+/** Begins to end: no connection is accepted, and every coordinator is notified. */
 void sherd__server_end(sherd__server *s, const char *why);
 /** Replaces the allow-list, which is taken, and ends connections that the new one does not
  *  allow. */

@@ -142,7 +142,7 @@ int sherd__worker_member_block(sherd__worker *w, const sherd__account *a,
 /** Handles the end of a member's connection that counted for this account. */
 void sherd__worker_member_gone(sherd__worker *w, const sherd__account *a,
                                const sherd__fingerprint *key, uint64_t id);
-/** Returns bytes to the pool that they came from, as a session's unplace. */
+/** Returns bytes to the pool that they were taken from, as a session's unplace. */
 void sherd__worker_unplace(void *pool, uint8_t *bytes, uint64_t len);
 /** Returns the list of all accounts. */
 sherd__account *sherd__worker_accounts(const sherd__worker *w);

@@ -110,7 +110,7 @@ static int visit(const char *folder, uint64_t number, const sherd__chain_link *b
     if (err) return damaged(folder, out->name, err, &why, d);
     if (o.number != number)
         return sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
-                           "%s/%s: says that it is number %" PRIu64, sherd__path_tail(folder),
+                           "%s/%s: states that it is number %" PRIu64, sherd__path_tail(folder),
                            out->name, o.number);
     if (before->name[0] == '\0') {
         r->whole = o.first;

@@ -109,7 +109,7 @@ static int quoted_field(reader *r, field *f)
     p++;
     if (p < r->end && *p != ',' && line_end(r, p) == 0)
         return fail(r, p, SHERD_EFORMAT, "a quote within quotes is written twice",
-                    "expected a comma or the end of the line behind a closing quote");
+                    "expected a comma or the end of the line after a closing quote");
     end_field(r, f, p);
     return 0;
 }
@@ -123,8 +123,7 @@ static int next_field(reader *r, field *f)
     if (p < r->end && *p == '"') return quoted_field(r, f);
     while (p < r->end && *p != ',' && *p != '\n' && *p != '\r' && *p != '"') p++;
     if (p < r->end && *p == '"')
-        return fail(r, p, SHERD_EFORMAT, "quotes stand around a whole field",
-                    "a quote within a field");
+        return fail(r, p, SHERD_EFORMAT, "quotes enclose a whole field", "a quote within a field");
     if (p < r->end && *p == '\r' && line_end(r, p) == 0)
         return fail(r, p, SHERD_EFORMAT, "end lines with LF, or with CR LF",
                     "a carriage return without a line feed");
@@ -238,7 +237,7 @@ static int take_number(const reader *r, const field *given, size_t col, double *
                     "field %zu: a number of %zu characters, at most %u are read", col + 1, f.len,
                     SHERD__CSV_NUMBER_MAX);
     if (to_double(r, &x, &f, out)) return 0;
-    return fail(r, f.begin, SHERD_EFORMAT, NULL, "field %zu: %s is beyond what a double holds",
+    return fail(r, f.begin, SHERD_EFORMAT, NULL, "field %zu: %s is outside the range of a double",
                 col + 1, shown(f.at, f.len, text));
 }
 
@@ -306,7 +305,7 @@ static int place_targets(reader *r, size_t found)
     bool bare = w->inputs > 0 && r->cols == w->inputs && found == 0;
     if (bare) r->targets = 0;
     if (named && found != 1 && !bare)
-        return fail(r, r->line_at, SHERD_EFORMAT, "leave `label` out where it is the last column",
+        return fail(r, r->line_at, SHERD_EFORMAT, "leave `label` out if it is the last column",
                     "expected a header with one column %s, found %s",
                     shown((const uint8_t *)w->label, strlen(w->label), name),
                     found > 1   ? "more than one"
@@ -392,7 +391,7 @@ static int read_tail(reader *r)
     for (size_t n; (n = line_end(r, r->at)) > 0; r->line++) r->line_at = r->at += n;
     if (r->at == r->end) return 0;
     return fail(r, r->at, SHERD_EFORMAT, "leave empty lines out",
-                "expected the end of the file behind an empty line");
+                "expected the end of the file after an empty line");
 }
 
 static int make_room(reader *r, sherd__csv *x)

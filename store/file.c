@@ -247,7 +247,8 @@ static int begin(sherd__file *f, sherd__file_kind kind, sherd_diag *d)
         }
         if (S_ISLNK(st.st_mode))
             return sherd__fail(d, SHERD_EOPEN, "remove the link, or create what it names",
-                               "%s: is a symbolic link to nothing", sherd__path_tail(f->path));
+                               "%s: is a symbolic link to a file that does not exist",
+                               sherd__path_tail(f->path));
     } /* otherwise another process has created it in between */
     if (S_ISDIR(st.st_mode)) return fail_open(f->path, EISDIR, d);
     if (!S_ISREG(st.st_mode) || is_descriptor(f->path)) return begin_direct(f, d);

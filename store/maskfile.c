@@ -74,7 +74,7 @@ static bool no_masks(int fd)
 
 static int no_masks_fail(const sherd__maskfile *f, sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_EFORMAT, "name a file of sherd prepare",
+    return sherd__fail(d, SHERD_EFORMAT, "name a file that sherd prepare made",
                        "%s: is not a file of masks, or its first bytes were edited",
                        sherd__path_tail(f->path));
 }
@@ -90,7 +90,7 @@ static int open_file(sherd__maskfile *f, bool use, sherd_diag *d)
                            "%s: cannot open: %s", name, strerror_r(errno, buf, sizeof buf));
     if (fstat(f->fd, &st) != 0) return fail_file(f, "examine it", errno, d);
     if (!S_ISREG(st.st_mode))
-        return sherd__fail(d, SHERD_EOPEN, "name a file of sherd prepare",
+        return sherd__fail(d, SHERD_EOPEN, "name a file that sherd prepare made",
                            "%s: is not a regular file", name);
     if ((st.st_mode & 077) && no_masks(f->fd)) return no_masks_fail(f, d);
     if (st.st_mode & 077)
@@ -313,7 +313,7 @@ static int move_mark(sherd__maskfile *f, uint64_t used, sherd_diag *d)
     sherd__mark_put(mark, 'M', f->head.id, f->tag_key, used);
     int e = sherd__write_all(f->fd, SHERD__MASKFILE_AT_MARK, mark, sizeof mark);
     if (!e && fsync(f->fd) != 0) e = errno;
-    return e ? fail_file(f, "strike rows off", e, d) : sync_folder(f, d);
+    return e ? fail_file(f, "mark rows as used", e, d) : sync_folder(f, d);
 }
 
 static int check_left(const sherd__maskfile *f, uint64_t n, sherd_diag *d)

@@ -54,7 +54,7 @@ bool sherd__mark_get(const uint8_t in[SHERD__MARK_BYTES], char kind, const uint8
 
 static int fail_path(const char *path, int code, const char *what, int e, sherd_diag *d)
 {
-    return sherd__fail_file(code, "set XDG_STATE_HOME to a folder of yours on a disk that lasts",
+    return sherd__fail_file(code, "set XDG_STATE_HOME to a folder of your own on a permanent disk",
                             path, what, e, d);
 }
 
@@ -108,7 +108,7 @@ int sherd__state_folder(char **out, const char *folder, sherd_diag *d)
     if (!err && stat(path, &st) != 0) err = fail_path(path, SHERD_EOPEN, "examine it", errno, d);
     if (!err && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022))
         err = sherd__fail(d, SHERD_EOPEN,
-                          "chmod 700 it, or set XDG_STATE_HOME to a folder of yours",
+                          "chmod 700 it, or set XDG_STATE_HOME to a folder of your own",
                           "%s: others can write here, and so change which masks count as used",
                           sherd__path_tail(path));
     if (err) sherd__free(path);

@@ -121,7 +121,7 @@ static int refuse_dtype(const cursor *c, const char *descr)
         break;
     case 'c':
         why = "is complex";
-        hint = "save real and imaginary parts apart";
+        hint = "save real and imaginary parts separately";
         break;
     case 'b':
         why = "is boolean";
@@ -131,7 +131,7 @@ static int refuse_dtype(const cursor *c, const char *descr)
     case 'S': why = "is text"; break;
     case 'V':
         why = "is a structure";
-        hint = "save each field apart";
+        hint = "save each field separately";
         break;
     case 'u': hint = "re-save it with .astype('<i8') if the values fit, else .astype('<f8')"; break;
     case 'f':
@@ -196,7 +196,7 @@ static int parse_descr(cursor *c, dict *o)
     char descr[32];
     skip_space(c);
     if (c->at < c->end && c->text[c->at] == '[')
-        return sherd__fail(c->d, SHERD_EFORMAT, "save each field apart",
+        return sherd__fail(c->d, SHERD_EFORMAT, "save each field separately",
                            "%s: is an array of structures, one of plain numbers is read", c->where);
     int err = take_string(c, descr, sizeof descr, "a dtype string");
     return err ? err : parse_dtype(c, descr, &o->dtype);

@@ -101,16 +101,17 @@ static int check_stat(sherd__npz *z, size_t i, zip_stat_t *st, sherd_diag *d)
     if (st->encryption_method != ZIP_EM_NONE)
         return sherd__fail(d, SHERD_EFORMAT, RESAVE, "%s: %s is encrypted", z->where, st->name);
     if (st->comp_method != ZIP_CM_STORE && st->comp_method != ZIP_CM_DEFLATE)
-        return sherd__fail(d, SHERD_EFORMAT, RESAVE,
-                           "%s: %s is packed by method %u, stored (0) and deflated (8) are read",
-                           z->where, st->name, st->comp_method);
+        return sherd__fail(
+            d, SHERD_EFORMAT, RESAVE,
+            "%s: %s is compressed by method %u, stored (0) and deflated (8) are read", z->where,
+            st->name, st->comp_method);
     if (st->size / DEFLATE_RATIO > st->comp_size)
         return sherd__fail(d, SHERD_EFORMAT, COPY_AGAIN,
                            "%s: %s claims %llu bytes, more than its %llu can unpack to", z->where,
                            st->name, (unsigned long long)st->size,
                            (unsigned long long)st->comp_size);
     if (zip_name_locate(z->zip, st->name, 0) != (zip_int64_t)i)
-        return sherd__fail(d, SHERD_EFORMAT, RESAVE, "%s: %s is there twice", z->where, st->name);
+        return sherd__fail(d, SHERD_EFORMAT, RESAVE, "%s: %s occurs twice", z->where, st->name);
     return SHERD_OK;
 }
 
@@ -308,7 +309,7 @@ int sherd__npz_reader_next(sherd__npz_reader *r, void *out, size_t len, sherd_di
 {
     uint8_t beyond;
     if (len > r->left)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "%s: %s: %zu bytes asked for, %llu are left",
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%s: %s: %zu bytes requested, %llu are left",
                            r->z->where, r->m->name, len, (unsigned long long)r->left);
     int err = read_exactly(r->z, r->m->name, r->file, out, len, d);
     if (err) return err;

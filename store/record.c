@@ -28,9 +28,9 @@
 
 static const char readme[] =
     "This folder was written by sherd --record. For each peer it holds the plaintext protocol\n"
-    "bytes that were sent to it and received from it, as they went; index.json names the files.\n"
+    "bytes that were sent to it and received from it, in order; index.json names the files.\n"
     "\n"
-    "It contains enough to rebuild your data. Keep it to yourself; remove it when you are done.\n";
+    "It contains enough to rebuild your data. Keep it secret, and remove it after use.\n";
 
 typedef struct stream {
     int fd;

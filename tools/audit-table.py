@@ -10,7 +10,7 @@ import json
 import sys
 
 FIGURES = [
-    ('verbatim', 'fraction of the entries of A', 'entries of A sent as they are', '%'),
+    ('verbatim', 'fraction of the entries of A', 'entries of A sent unchanged', '%'),
     ('zero mask', 'F1', 'zeros among them, F1', ''),
     ('columns', 'own statistics', 'columns recognised by their own statistics', '%'),
     ('columns', 'with correlations', '... with correlations', '%'),
@@ -21,10 +21,10 @@ FIGURES = [
     ('rebuilding', 'R2, 5 nearest public rows', 'images rebuilt, R2, 5 nearest', ''),
 ]
 ELEMENTS = [
-    ('verbatim', 'fraction of the entries, element-wise', 'entries sent as they are', '%'),
-    ('labels', 'linear, by values', 'digits read from which values an image holds, linear', '%'),
+    ('verbatim', 'fraction of the entries, element-wise', 'entries sent unchanged', '%'),
+    ('labels', 'linear, by values', 'digits inferred from the values of an image, linear', '%'),
     ('labels', '5 nearest public rows, by values', '... 5 nearest', '%'),
-    ('rebuilding', 'R2, linear, by values', 'images rebuilt from them, R2, linear', ''),
+    ('rebuilding', 'R2, linear, by values', 'images rebuilt from these, R2, linear', ''),
     ('rebuilding', 'R2, 5 nearest, by values', '... 5 nearest', ''),
 ]
 RUNS = [('published', '`permute` as published'), ('permute', '`permute`'), ('single', '`permute --group 1`'),

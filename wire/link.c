@@ -194,7 +194,7 @@ static void lost(sherd__link *l, int error)
     if (l->state >= LINK_SHAKING && l->state <= LINK_LEAVING) {
         bool early = !l->session || !sherd__session_ready(l->session);
         snprintf(text, sizeof text, "%s%s", ended ? "it closed the connection" : uv_strerror(error),
-                 early ? " during the handshake; is it a sherd that knows our key?"
+                 early ? " during the handshake; is it a sherd node that allows our key?"
                        : " without a goodbye; did its process end?");
         l->write_broken = true; /* the peer cannot read anything more */
         if (l->session) end_session(l, code, text);
@@ -506,7 +506,7 @@ static void expire(sherd__link *l)
                              l->state == LINK_RESOLVING ? ", its name is not resolved" : "");
         break;
     case LINK_SHAKING:
-        sherd__link_fail(l, SHERD_ESILENT, "is it a sherd?",
+        sherd__link_fail(l, SHERD_ESILENT, "is it a sherd node?",
                          "the TLS handshake was not done within %u ms", l->timeout_ms);
         break;
     case LINK_LEAVING:

@@ -29,7 +29,7 @@ typedef struct sherd__listener sherd__listener;
 
 typedef struct sherd__link_owner {
     /** Receives every event of the session. CLOSED is delivered exactly once and last, also if the
-     *  connection never came up (unreachable, wrong key, not TLS 1.3). The owner frees the
+     *  connection was never established (unreachable, wrong key, not TLS 1.3). The owner frees the
      *  fragments in events. */
     void (*event)(void *ctx, sherd__link *l, sherd__event *event);
     /** Called when all handles are closed. The link is freed right after this call. */

@@ -28,12 +28,12 @@ static sherd_role role_of(const char *text)
 static const sherd_field peer_fields[] = {
     SHERD__FIELD(sherd_peer, host, TEXT, "", "name or address"),
     SHERD__FIELD(sherd_peer, port, U32, "", "TCP port"),
-    SHERD__FIELD(sherd_peer, key, TEXT, "", "fingerprint of its key"),
+    SHERD__FIELD(sherd_peer, key, TEXT, "", "fingerprint of the peer's key"),
     SHERD__FIELD(sherd_peer, name, TEXT, "", "name"),
-    SHERD__FIELD(sherd_peer, domain, TEXT, "", "domain that it belongs to"),
+    SHERD__FIELD(sherd_peer, domain, TEXT, "", "domain that the peer belongs to"),
     SHERD__FIELD(sherd_peer, weight, F64, "", "not used"),
     SHERD__FIELD_ENUM(sherd_peer, role, roles, "node or coordinator"),
-    SHERD__FIELD(sherd_peer, loopback, BOOL, "", "its host is this machine"),
+    SHERD__FIELD(sherd_peer, loopback, BOOL, "", "the peer's host is this machine"),
     SHERD__FIELD(sherd_peer, line, U32, "", "line in the list"),
 };
 SHERD__FIELDS(sherd_peer, peer_fields)

@@ -1,6 +1,6 @@
 /*
- * Matrices from files: numpy's .npy, a member of an .npz, and IDX, the format of MNIST, gzipped or
- * not. And generated images: handwritten digits drawn from strokes, so that examples and
+ * Matrices from files (numpy's .npy, a member of an .npz, or IDX, the format of MNIST, gzipped or
+ * not) and generated images: handwritten digits drawn from strokes, so that examples and
  * simulations need no download.
  */
 #ifndef SHERD_ARRAY_H

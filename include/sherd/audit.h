@@ -45,25 +45,30 @@ typedef enum sherd_audit_form {
  */
 typedef struct sherd_audit_options {
     size_t size;            /* sizeof(sherd_audit_options) */
-    sherd_view data;        /* the operand A. Of a simulation: NULL is 20000 generated digits, with
-                                their labels, and 10000 others as public_data if that is NULL */
+    sherd_view data;        /* the operand A. In a simulation, NULL selects 20000 generated digits
+                               with their labels, and 10000 other digits as public_data if that is
+                               NULL */
     sherd_view right;       /* the operand B */
-    sherd_view labels;      /* of A's rows: n x 1 or 1 x n whole numbers from 0 to 255 */
-    sherd_view public_data; /* what the attacker has: other rows of the same kind */
+    sherd_view labels;      /* a label for each row of A: n x 1 or 1 x n whole numbers from 0 to
+                               255 */
+    sherd_view public_data; /* the attacker's data: other rows of the same kind */
     sherd_view public_labels;
-    uint64_t draw;       /* which of the possible draws of exposures and coalitions */
-    uint32_t colluding;  /* T: coalitions of T and of T + 1 domains are attacked; of shares, what
-                            the recorded run had, if the record does not say so. 0: 1 */
-    uint32_t spare;      /* of the recorded run, likewise */
-    uint32_t coalitions; /* most of one size; drawn if there are more; 0: 200 */
+    uint64_t draw;       /* selects a random draw of exposures and coalitions */
+    uint32_t colluding;  /* T: coalitions of T and of T + 1 domains are attacked. Of shares: the T
+                            of the recorded run, if the record does not state it. 0: 1 */
+    uint32_t spare;      /* of shares: the S of the recorded run, if the record does not state it */
+    uint32_t coalitions; /* maximum number of coalitions of each size; if there are more, a random
+                            sample is drawn; 0: 200 */
     bool nodes_only;     /* values in clear: no coalitions are attacked */
-    uint32_t encodings;  /* of coded operands: right operands or tiles of a product, and products,
-                            that are attacked at most; time grows with the square; 0: 8 */
-    size_t rows; /* of a node's view and of public data that attacks work with, at most; 0: 10000 */
-    uint32_t show;     /* number of the node, from 1, whose pictures the page has; 0: node 3, if
+    uint32_t encodings;  /* of coded operands: maximum number of right operands or tiles of a
+                            product, and of products, that are attacked; the time grows with its
+                            square; 0: 8 */
+    size_t rows;   /* maximum number of rows of a node's view, and of public data, that attacks use;
+                    0: 10000 */
+    uint32_t show; /* number, from 1, of the node whose pictures the page shows; 0: node 3, if
                           there is one */
-    sherd_hooks hooks; /* interrupted is asked after each attack, which may take seconds; progress
-                          counts the attacks of one phase after the other; log is not called */
+    sherd_hooks hooks; /* interrupted is called after each attack, which may take seconds; progress
+                          counts the attacks of each phase; log is not called */
 } sherd_audit_options;
 
 /**
@@ -75,7 +80,7 @@ typedef struct sherd_audit_options {
  * SHERD_EIO; SHERD_EFORMAT: not a record, or invalid labels; SHERD_ESHAPE: views do not belong
  * together; SHERD_EINVAL: data that are not the recorded ones, labels without data, a node that
  * does not exist; SHERD_ENOMEM; SHERD_EINTERRUPTED; SHERD_EINTERNAL: a negative control was not
- * flagged, so the audit proves nothing. A record that was cut is used as far as it goes
+ * flagged, so the audit proves nothing. A record that was cut off is used up to its end
  * (sherd_audit_info.cut).
  */
 SHERD_API int sherd_audit_records(sherd_audit **out, const char *const *folders, size_t folders_len,
@@ -96,20 +101,23 @@ typedef struct sherd_audit_info {
     size_t size;         /* sizeof(sherd_audit_info), set by the caller */
     const char *subject; /* what was audited, for people */
     const char *form;    /* how values were sent */
-    uint64_t rows, cols; /* of A; 0: not known */
+    uint64_t rows, cols; /* shape of A; 0: not known */
     uint32_t nodes, domains;
-    bool domains_known;       /* from the record; otherwise each node counts as a domain */
+    bool domains_known;       /* the record assigns nodes to domains; otherwise each node is a
+                                 domain */
     bool cut;                 /* the record is incomplete */
-    uint32_t domains_covered; /* with complete records */
-    const char *reach;        /* of a cut record: what findings, or their absence, cover; or NULL */
+    uint32_t domains_covered; /* domains with complete records */
+    const char *reach;        /* if `cut`: what the findings, or their absence, cover; otherwise
+                                 NULL */
     uint32_t colluding;       /* T */
     uint64_t public_rows;     /* 0: no side information */
-    bool truth;               /* data were known for counting */
-    bool labels;              /* labels of data and of public data were known */
-    double family;            /* probability of one false flag in the whole audit */
+    bool truth;               /* data was given, to count what attacks get right */
+    bool labels;              /* labels of data and of public data were given */
+    double family;            /* probability of a false flag anywhere in the audit */
     uint64_t tests;           /* findings with a p-value, without controls */
     uint64_t flagged;         /* findings beyond chance, without controls; 0: nothing was found */
-    uint32_t left_out;        /* of sherd_audit_unseen_at, what this audit left out */
+    uint32_t left_out;        /* number of the last entries of sherd_audit_unseen_at that this audit
+                                 left out */
 } sherd_audit_info;
 
 /** Fills *out. SHERD_EINVAL: its size is not set. */
@@ -119,23 +127,23 @@ SHERD_API const sherd_field *sherd_audit_info_fields(size_t *count);
 
 /** One attack on one subject by one node or coalition. Numbers that do not apply are NAN. */
 typedef struct sherd_audit_finding {
-    const char *test;      /* a stable word: "verbatim", "columns", "labels", "rebuilding",
+    const char *test;      /* a fixed word: "verbatim", "columns", "labels", "rebuilding",
                               "uniformity", "coalition", "game", "control" ... */
     const char *statistic; /* meaning of `value`: "chi2 of 256 bins", "advantage" */
     char subject[64];      /* attacked data: "A", "A - B", "A, prime 5931641" */
     char who[96];          /* "node-2", "domains 1, 4" */
     uint32_t size;         /* nodes or domains that attacked together; 0: the scheme as a whole */
     const char *unit;      /* "node" or "domain": what `size` counts; NULL: size is 0 */
-    double value;          /* of the statistic */
-    double chance;         /* `value` that is expected by chance */
+    double value;          /* value of the statistic */
+    double chance;         /* expected value by chance */
     double low, high;      /* confidence interval of `value` (99 %) */
     double ln_p;           /* ln of the p-value, which may be beyond the range of a double; NAN: a
                               measurement, not a test */
     double ln_threshold;   /* ln of the bound for ln_p */
-    bool flagged;          /* beyond chance */
-    bool control;          /* expected to be flagged: broken on purpose, or seen by more domains
-                              than T */
-    char sentence[288];    /* for people */
+    bool flagged;          /* the finding is beyond chance */
+    bool control;          /* it is expected to be flagged: a scheme that is broken on purpose, or a
+                              coalition of more than T domains */
+    char sentence[288];    /* the finding in words */
 } sherd_audit_finding;
 
 /** Returns the i-th finding, which belongs to the report; NULL after the last. */
@@ -147,8 +155,8 @@ typedef struct sherd_audit_scope {
     uint32_t size;
     const char *unit; /* "node" or "domain" */
     uint32_t attacked;
-    uint64_t of;         /* UINT64_MAX: more than that */
-    uint64_t first, end; /* its findings: indices first to end - 1 */
+    uint64_t of;         /* adversaries of this size; UINT64_MAX: more than that */
+    uint64_t first, end; /* indices of its findings: first to end - 1 */
 } sherd_audit_scope;
 
 /** Returns the i-th scope, which belongs to the report; NULL after the last. */
@@ -165,11 +173,12 @@ enum {
 typedef struct sherd_audit_figure {
     int32_t scope; /* index of the scope, SHERD_AUDIT_SENT or SHERD_AUDIT_WHOLE */
     const char *test, *statistic;
-    uint32_t count; /* findings */
-    uint64_t worst; /* index of the worst: the lowest p-value; of measurements the largest value */
-    double median;  /* of their values */
+    uint32_t count; /* number of findings */
+    uint64_t worst; /* index of the worst finding: the one with the lowest p-value or, of
+                       measurements, with the largest value */
+    double median;  /* median of the findings' values */
     bool fraction;  /* values are fractions of 1, "0.25" is 25 % */
-    bool flagged;   /* at least one of them */
+    bool flagged;   /* at least one finding is flagged */
 } sherd_audit_figure;
 
 /** Returns the i-th figure: SHERD_AUDIT_SENT, then scope by scope, then SHERD_AUDIT_WHOLE; NULL
@@ -181,10 +190,10 @@ SHERD_API const sherd_field *sherd_audit_figure_fields(size_t *count);
  *  proves nothing. */
 typedef struct sherd_audit_control {
     const char *name; /* "mask reuse" */
-    const char *who; /* NULL: made for the audit; else: members of the record's own coalition of one
-                         domain more than T */
-    double ln_p;     /* the smallest */
-    double advantage; /* of a distinguishing game; NAN: none was played */
+    const char *who;  /* NULL: the scheme was made for the audit; otherwise the members of a
+                        coalition of T + 1 domains of the record */
+    double ln_p;      /* ln of the smallest p-value */
+    double advantage; /* advantage in a distinguishing game; NAN: no game was played */
     bool flagged;
 } sherd_audit_control;
 

@@ -88,8 +88,8 @@ SHERD_API int sherd_certificate_write(sherd_certificate *c, const char *path,
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /**
- * Reads a certificate and verifies its signature with the key that it contains. Whose key that is
- * must be known otherwise: sherd_certificate_accept compares it. SHERD_EOPEN, SHERD_EIO;
+ * Reads a certificate and verifies its signature with the key that it contains. It does not verify
+ * who owns this key: sherd_certificate_accept compares it with a known one. SHERD_EOPEN, SHERD_EIO;
  * SHERD_EFORMAT; SHERD_EVERSION: another schema; SHERD_EAUTH: the signature does not match the
  * text.
  */
@@ -109,12 +109,13 @@ typedef struct sherd_certificate_info {
     size_t size;          /* sizeof(sherd_certificate_info), set by the caller */
     char signer[56];      /* "sha256:...", as in node files; empty if there is no signature */
     int64_t created;      /* seconds since 1970 */
-    char operation[24];   /* "product", or an element-wise one: "sigmoid" */
+    char operation[24];   /* "product", or the name of an element-wise operation, such as
+                             "sigmoid" */
     uint32_t inputs;      /* 1 or 2 */
     bool inputs_compared; /* the certificate has the digests of the inputs */
     sherd_mode mode;
     uint32_t bits_a, bits_b; /* exact: widths; 0: integers, unchanged */
-    uint32_t primes;         /* their number; 0: a product in float64 sufficed */
+    uint32_t primes;         /* number of primes; 0: one product in float64 sufficed */
     bool norms_leaked;
     char scheme[16];
     uint32_t colluding; /* domains that learn nothing together; 0: the scheme claims no privacy */
@@ -129,9 +130,11 @@ typedef struct sherd_certificate_info {
     sherd_verdict equal;
     uint32_t domains;
     bool domains_simulated;
-    uint32_t nodes;        /* their number */
-    uint32_t nodes_listed; /* sherd_certificate_node; 0 if they are too many to be listed */
-    uint32_t warnings;     /* sherd_certificate_warning_at */
+    uint32_t nodes; /* number of nodes */
+    uint32_t
+        nodes_listed;  /* number of nodes that sherd_certificate_node_at describes; 0 if there are
+                              too many to list */
+    uint32_t warnings; /* number of warnings (sherd_certificate_warning_at) */
     char sherd_version[32], protocol_version[16], blas_version[96];
 } sherd_certificate_info;
 
@@ -176,7 +179,7 @@ SHERD_API int sherd_certificate_accept(const sherd_certificate *c, const char *s
 /** Zero-initialise, set size, then set what differs. */
 typedef struct sherd_verify_options {
     size_t size;          /* sizeof(sherd_verify_options) */
-    const char *signer;   /* as above */
+    const char *signer;   /* as for sherd_certificate_accept */
     const char *names[3]; /* names of inputs and result in messages, in the order of the matrices;
                              NULL: "input 1", "input 2", "the result" */
     sherd_hooks hooks;    /* as in sherd_check_options */
@@ -191,15 +194,16 @@ typedef struct sherd_verify_options {
  * check cannot be recomputed: they are the signer's.
  *
  * Errors, in the order of the checks: those of sherd_certificate_accept; SHERD_EINVAL: len is not
- * the number of the certificate's matrices; SHERD_ESHAPE; SHERD_EFORMAT: an input is another one;
- * SHERD_EDIFFERS: the result is another one, or wrong; those of sherd_check_result.
+ * the number of the certificate's matrices; SHERD_ESHAPE; SHERD_EFORMAT: an input is not the
+ * certified one; SHERD_EDIFFERS: the result is not the certified one, or is wrong; those of
+ * sherd_check_result.
  */
 SHERD_API int sherd_certificate_verify(const sherd_certificate *c, const sherd_view *matrices,
                                        size_t len, const sherd_verify_options *opt,
                                        sherd_check *out, sherd_diag *d) SHERD_MUST;
 
-/** Sets op, exact and widths of a comparison as the certificate says, for sherd_check_distance. The
- *  other members stay. SHERD_EUNSUPPORTED, SHERD_EFORMAT as above. */
+/** Sets op, exact and widths of a comparison as the certificate states, for sherd_check_distance.
+ *  The other members are unchanged. SHERD_EUNSUPPORTED, SHERD_EFORMAT as above. */
 SHERD_API int sherd_certificate_options(const sherd_certificate *c, sherd_check_options *opt,
                                         sherd_diag *d) SHERD_MUST;
 

@@ -31,8 +31,9 @@ typedef struct sherd_check_options {
     bool exact;                           /* products: in fixed point */
     uint32_t bits;                        /* exact: width that A was rounded to, 2..53; 0: 17 */
     uint32_t bits_b;                      /* exact: width of B; 0: as bits */
-    const char *name_a, *name_b, *name_c; /* names in messages; NULL: A, B, and none */
-    sherd_profile *profile_a, *profile_b; /* of the operands, if there are any */
+    const char *name_a, *name_b, *name_c; /* names of operands and result in messages; NULL: "A",
+                                             "B", and no name */
+    sherd_profile *profile_a, *profile_b; /* profiles of the operands, or NULL */
     sherd_hooks hooks;                    /* progress counts rows */
 } sherd_check_options;
 
@@ -45,30 +46,31 @@ typedef enum sherd_judged {
 typedef struct sherd_check {
     size_t size;         /* sizeof(sherd_check), set by the caller */
     bool equal;          /* every entry is right */
-    sherd_judged judged; /* in which sense */
-    uint64_t entries;    /* compared */
-    uint64_t bit_equal;  /* of these, equal in every bit */
+    sherd_judged judged; /* how entries were judged */
+    uint64_t entries;    /* number of entries compared */
+    uint64_t bit_equal;  /* number of entries that are equal in every bit */
     uint64_t isclose;    /* by numpy.isclose with its tolerances, equal_nan=True */
     uint64_t mismatched; /* NaN or infinity on one side only, or of opposite signs */
     double max_abs;      /* largest difference of entries that are finite on both sides */
-    uint64_t max_ulp;    /* the same in steps between adjacent doubles */
-    uint64_t beyond;   /* gamma: entries beyond the bound, or of another class than the true one */
-    double worst;      /* gamma: largest difference, as a fraction of its bound; it may exceed 1 for
-                            an entry that is right, because the result computed here errs too */
-    uint64_t row, col; /* unless equal: the first entry that is wrong */
-    double seconds;    /* of computing and comparing */
-    uint64_t blas_calls; /* calls of BLAS that this took */
+    uint64_t max_ulp;    /* the same difference in steps between adjacent doubles */
+    uint64_t beyond;     /* gamma: number of entries beyond the bound, or of another class than the
+                          true entry */
+    double worst;      /* gamma: largest difference, as a fraction of its bound. It may exceed 1 for
+                          a correct entry, because the result computed here has errors, too */
+    uint64_t row, col; /* unless `equal`: the first wrong entry */
+    double seconds;    /* time of computing and comparing */
+    uint64_t blas_calls; /* number of BLAS calls that this took */
 } sherd_check;
 
 SHERD_API const sherd_field *sherd_check_fields(size_t *count);
 
 /**
  * Computes the operation here and compares c with it; all views of any strides, c in float64.
- * Element-wise operations with one operand ignore b. *out may be NULL. Memory beside operands and
+ * Element-wise operations with one operand ignore b. *out may be NULL. Memory besides operands and
  * result: some 64 MB for a product; a copy of c, unless its rows are contiguous.
  *
  * Errors: SHERD_EDIFFERS: c is wrong; *out is filled, and the message says where. SHERD_ESHAPE,
- * SHERD_EINVAL, SHERD_ERANGE (exact: values that fixed point has not), SHERD_EINTERRUPTED,
+ * SHERD_EINVAL, SHERD_ERANGE (exact: values that fixed point cannot represent), SHERD_EINTERRUPTED,
  * SHERD_ENOMEM; *out is unchanged.
  */
 SHERD_API int sherd_check_result(sherd_view a, sherd_view b, sherd_view c,
@@ -79,16 +81,16 @@ SHERD_API int sherd_check_result(sherd_view a, sherd_view b, sherd_view c,
  *  costs. */
 typedef struct sherd_distance {
     size_t size;       /* sizeof(sherd_distance), set by the caller */
-    double largest;    /* difference of an entry */
-    uint64_t row, col; /* the first entry that has it */
-    double bound;      /* that rounding of the operands and both computations allow for any entry */
+    double largest;    /* largest difference of an entry */
+    uint64_t row, col; /* the first entry with that difference */
+    double bound;      /* largest difference that rounding and both computations allow */
     double
         relative; /* norm of all differences, divided by that of the float64 product (Frobenius) */
 } sherd_distance;
 
 SHERD_API const sherd_field *sherd_distance_fields(size_t *count);
 /** Measures it by computing the product in float64 here. opt as above; its op must be a product.
- *  Errors as above, but SHERD_EDIFFERS. */
+ *  Errors as above, except SHERD_EDIFFERS. */
 SHERD_API int sherd_check_distance(sherd_view a, sherd_view b, sherd_view c,
                                    const sherd_check_options *opt, sherd_distance *out,
                                    sherd_diag *d) SHERD_MUST;

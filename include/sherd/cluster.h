@@ -95,10 +95,11 @@ typedef struct sherd_node_info {
     double residue_gflops; /* rate for packed residues, in the form in which they are sent; 0: the
                               same as gflops, after unpacking */
     uint64_t bytes_out, bytes_in; /* plaintext protocol bytes so far */
-    uint64_t work_out, work_in;   /* of these, blocks, tasks and results with their headers; no
-                                     greetings, heartbeats or cancellations */
-    uint64_t tasks;               /* answered and accepted */
-    uint32_t devices;             /* that it computes with; 1 if it does not say how many */
+    uint64_t work_out, work_in;   /* the part of these that is blocks, tasks and results with their
+                                     headers, without greetings, heartbeats and cancellations */
+    uint64_t tasks;               /* results that were accepted */
+    uint32_t devices;             /* devices that it computes with; 1 if it does not state their
+                                     number */
 } sherd_node_info;
 
 SHERD_API const sherd_field *sherd_node_info_fields(size_t *count);

@@ -22,9 +22,9 @@
 /** Zero-initialise, then set size and all other members. */
 typedef struct sherd_collective {
     size_t size;          /* sizeof(sherd_collective) */
-    const char *name;     /* what carries the sums, for people; borrowed */
-    uint32_t rank, count; /* of this process, from 0; of all processes */
-    uint32_t here;        /* processes on this host, this one included; 0: 1 */
+    const char *name;     /* what transfers the sums, in words; borrowed */
+    uint32_t rank, count; /* rank of this process, from 0; number of processes */
+    uint32_t here;        /* number of processes on this host, including this one; 0: 1 */
     /** Replaces values[i] by the sum of all processes' values[i], modulo 2^64. All processes call
      *  it in the same order with the same n. An error ends the training, since it cannot be
      *  reported to the other processes. */

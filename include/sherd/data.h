@@ -31,7 +31,7 @@ typedef struct sherd_data_source {
                          (whole numbers from 0), or values if the recipe says so. Any dtype and
                          strides; x.data NULL: none */
     sherd_view validation_x, validation_y; /* likewise, for validation; x.data NULL: none */
-    const char *name;                      /* of the arrays in messages; NULL: "arrays" */
+    const char *name;                      /* name of the arrays in messages; NULL: "arrays" */
 } sherd_data_source;
 
 typedef struct sherd_data sherd_data;

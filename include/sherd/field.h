@@ -36,7 +36,7 @@ typedef struct sherd_field {
     const char *const *names; /* SHERD_FIELD_ENUM: texts of its values, ended by NULL; "": no such
                                  value */
     const char *unit;         /* "bytes", "s"; "": a count or no unit */
-    const char *text;         /* what it is, for people */
+    const char *text;         /* description, for people */
 } sherd_field;
 
 #ifdef __cplusplus

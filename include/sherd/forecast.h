@@ -24,15 +24,17 @@ extern "C" {
 /** Rates from which times are predicted. 0: not known; sherd_forecast_multiply then measures or
  *  assumes the rate. Never grows, because other structs contain it. */
 typedef struct sherd_rates {
-    double gflops;      /* of this product here, all BLAS threads; 0: measured on a part */
-    double node_gflops; /* of one node. 0: if nodes are on this machine, measured now while all its
-                           cores multiply; otherwise the rate that the slowest node reports, or that
-                           of one core of this machine if no node is connected. If nodes are sent
-                           packed residues, this is their rate for those */
-    double session;     /* bytes a second that one thread of this machine passes through encrypted
-                           sessions, in processor time; 0: measured over loopback */
-    double link;        /* bytes a second of all links together, each way; 0: the speed reported by
-                           the fastest network interface. Not used if nodes are on this machine */
+    double gflops;      /* rate of this product on this machine, all BLAS threads; 0: measured on a
+                           part of it */
+    double node_gflops; /* rate of one node, for packed residues if nodes are sent these. 0: if
+                           nodes are on this machine, the rate is measured while all its cores
+                           multiply; otherwise it is the rate that the slowest node reports or,
+                           without a connected node, that of one core of this machine */
+    double session;     /* bytes per second of processor time that one thread of this machine passes
+                           through encrypted sessions; 0: measured over loopback */
+    double link;        /* bytes per second of all links together, in each direction; 0: the speed
+                           reported by the fastest network interface. Not used if nodes are on this
+                           machine */
 } sherd_rates;
 
 typedef struct sherd_forecast {
@@ -41,27 +43,32 @@ typedef struct sherd_forecast {
     uint32_t nodes, primes;
     uint32_t blocks, threshold;        /* share, share1: K, and the number of answers needed to
                                           decode; otherwise 0 */
-    uint32_t slack;                    /* share, share1: nodes that may be missing; otherwise 0 */
+    uint32_t slack;                    /* share, share1: number of nodes that may be missing;
+                                          otherwise 0 */
     uint64_t panels, tiles;            /* row panels and column tiles of the work, of all slots */
-    uint64_t tasks;                    /* tasks to compute: those that are not empty */
+    uint64_t tasks;                    /* number of tasks that are not empty */
     sherd_encoding encoding;           /* permute, plain: how A is sent; otherwise AUTO */
     uint64_t tasks_csr;                /* tasks with a panel sent in CSR */
-    double seconds_dense, seconds_csr; /* predicted times of the parts in which the two encodings
-                                          differ; 0, 0: there was no choice */
-    uint64_t bytes_out, bytes_in;      /* of blocks, tasks and results, headers included: counted as
-                                          work_out and work_in in sherd_report */
-    bool at_most;                  /* the numbers of bytes are upper bounds: fewer may be sent if
-                                      spare answers come late or idle nodes help others */
-    double flops;                  /* of all nodes together; a multiply-add counts as two */
-    uint64_t node_memory;          /* largest amount that one node holds at a time, bytes */
-    double exposure_a, exposure_b; /* of the most exposed node */
-    double seconds;                /* predicted, from nodes up and operands in memory to result */
-    double seconds_nodes, seconds_links; /* predicted times, each on its own: of the nodes'
-                                            products, of the links, */
-    double seconds_here, seconds_cores;  /* of this machine's own work, and of all work that shares
-                                            this machine's cores (0: the nodes are elsewhere) */
-    const char *bound;  /* the slowest of these: "nodes", "links", "here" or "cores" */
-    double own_seconds; /* the same product by dgemm on this machine; 0: not known */
+    double seconds_dense, seconds_csr; /* predicted times of the parts that depend on the encoding,
+                                          for dense and for CSR; 0 and 0: there was no choice */
+    uint64_t bytes_out, bytes_in;      /* bytes of blocks, tasks and results, headers included,
+                                          counted as work_out and work_in in sherd_report */
+    bool at_most;                  /* the numbers of bytes are upper bounds: fewer are sent if spare
+                                      answers come late or idle nodes help others */
+    double flops;                  /* floating-point operations of all nodes; a multiply-add counts
+                                      as two */
+    uint64_t node_memory;          /* most bytes that one node holds at a time */
+    double exposure_a, exposure_b; /* fraction of each operand that the most exposed node is
+                                      given */
+    double seconds;                /* predicted time, from nodes up and operands in memory to the
+                                      result in memory */
+    double seconds_nodes, seconds_links; /* predicted time of the nodes' products alone, and of the
+                                            links alone */
+    double seconds_here, seconds_cores;  /* predicted time of this machine's work alone, and of all
+                                            work that shares its cores (0: the nodes are on other
+                                            machines) */
+    const char *bound;  /* the slowest of these four: "nodes", "links", "here" or "cores" */
+    double own_seconds; /* time of the same product by dgemm on this machine; 0: not known */
     sherd_rates rates;  /* the rates that were used */
 } sherd_forecast;
 
@@ -73,17 +80,17 @@ typedef struct sherd_forecast_options {
     sherd_cluster *cluster; /* forecast for the nodes of this cluster; NULL: use nodes_file */
     const char *nodes_file; /* forecast for the nodes listed in this file, with their domains; host
                                names are not resolved. NULL: use nodes */
-    bool same_host_domains; /* of nodes_file, as in sherd_cluster_options */
-    uint32_t nodes;         /* forecast for this number of nodes, each a domain of its own; 1 to
-                               65535 */
-    uint64_t node_memory; /* budget of each; 0: half of a machine's memory like this one's, for all
-                               nodes that share it */
-    bool remote;          /* the nodes are on other machines */
+    bool same_host_domains; /* as in sherd_cluster_options, for nodes_file */
+    uint32_t nodes;         /* forecast for this number of nodes, 1 to 65535, each a domain of its
+                               own */
+    uint64_t node_memory;   /* memory budget of each node; 0: half of the memory of a machine like
+                             this one, divided by the number of nodes that share it */
+    bool remote;            /* the nodes are on other machines */
     sherd_rates rates;
-    bool no_measurements; /* do not measure this machine: the forecast then takes little longer than
+    bool no_measurements; /* do not measure this machine: a forecast then takes little longer than
                              counting bytes, and its times are coarse. Rates that are not given are
-                             those that the nodes report, or typical ones, and own_seconds is
-                             derived from them if nodes are on this machine */
+                             those that nodes report, or typical ones. If nodes are on this machine,
+                             own_seconds is derived from these rates */
     bool no_time;         /* predict bytes only: nothing is computed, hidden or folded; no times */
     double *result;       /* work space of n x m doubles, which is overwritten; NULL: allocated */
     sherd_hooks hooks;    /* interruption; of sherd_choices_forecast: progress counts choices */

@@ -4,8 +4,8 @@
  *
  * Their state is in one folder that only this user can access: the file `nodes`, a node file; the
  * file `key`, the coordinator's key that these nodes allow; and each node's messages. There is one
- * such cluster for each folder. Calls that start, look at and stop it exclude each other between
- * processes (SHERD_EBUSY).
+ * such cluster for each folder. Only one process at a time can start, query or stop it; in others
+ * the call fails with SHERD_EBUSY.
  */
 #ifndef SHERD_LOCAL_H
 #define SHERD_LOCAL_H
@@ -33,27 +33,29 @@ typedef struct sherd_local_options {
                                  refused (SHERD_EOPEN) */
     const char *program;      /* as in sherd_cluster_options */
     const char *program_verb; /* as in sherd_cluster_options */
-    uint64_t node_memory;     /* budget of each node, bytes; 0: a share of this machine's */
-    uint32_t threads;         /* of each node; 0: the cores divided by the nodes, at least 1 */
+    uint64_t node_memory;     /* memory budget of each node, bytes; 0: a share of this machine's
+                                 memory */
+    uint32_t threads;         /* threads of each node; 0: the cores divided by the nodes, at
+                                 least 1 */
     bool unbound;             /* as in sherd_cluster_options */
-    sherd_hooks hooks;        /* of the start */
+    sherd_hooks hooks;        /* hooks of the start */
 } sherd_local_options;
 
-/** One node, as it was when the call looked. */
+/** The state of one node at the time of the call. */
 typedef struct sherd_local_node {
     size_t size;                     /* sizeof(sherd_local_node), set by the caller */
     char name[64];                   /* "node-1" */
-    int64_t pid;                     /* of its process; 0: it has ended */
+    int64_t pid;                     /* process id of the node; 0: the process has ended */
     char address[280];               /* host:port */
-    bool up;                         /* its process runs */
-    uint64_t resident;               /* memory that its process holds, bytes */
+    bool up;                         /* the process runs */
+    uint64_t resident;               /* resident memory of the process, bytes */
     char line[SHERD_PEER_LINE_SIZE]; /* its line of a node file; empty: not known */
-    char log[4096];                  /* file with its messages */
+    char log[4096];                  /* path of the file with its messages */
 } sherd_local_node;
 
 SHERD_API const sherd_field *sherd_local_node_fields(size_t *count);
 
-/** The nodes of a folder, as they were when the call looked. */
+/** The nodes of a folder, with their state at the time of the call. */
 typedef struct sherd_local sherd_local;
 
 /**
@@ -61,15 +63,15 @@ typedef struct sherd_local sherd_local;
  * process dies meanwhile, no node is left. *out (may be NULL): the nodes, which the caller frees
  * with sherd_local_free.
  *
- * Errors: SHERD_EINVAL: nodes of this folder run already; SHERD_EBUSY; SHERD_EOPEN: the folder is
- * not this user's alone, or there is no such program; SHERD_EIO; SHERD_EFEWNODES: a node ended;
+ * Errors: SHERD_EINVAL: nodes of this folder run already; SHERD_EBUSY; SHERD_EOPEN: other users can
+ * access the folder, or there is no such program; SHERD_EIO; SHERD_EFEWNODES: a node ended;
  * SHERD_ETIMEOUT; SHERD_EINTERRUPTED; SHERD_ENOMEM.
  */
 SHERD_API int sherd_local_start(sherd_local **out, const sherd_local_options *opt,
                                 sherd_diag *d) SHERD_MUST;
 /**
- * Looks at the nodes of a folder (NULL: the user's). Nodes whose processes have ended are listed,
- * too. The caller frees *out with sherd_local_free. SHERD_EFEWNODES: none were started;
+ * Reads the state of the nodes of a folder (NULL: the user's). Nodes whose processes have ended are
+ * listed, too. The caller frees *out with sherd_local_free. SHERD_EFEWNODES: none were started;
  * SHERD_EBUSY, SHERD_EOPEN; SHERD_EFORMAT: the folder's state is damaged; SHERD_ENOMEM.
  */
 SHERD_API int sherd_local_status(sherd_local **out, const char *folder, sherd_diag *d) SHERD_MUST;
@@ -78,16 +80,16 @@ SHERD_API uint32_t sherd_local_count(const sherd_local *l);
 /** Fills *out with the i-th node, i < sherd_local_count. SHERD_EINVAL. */
 SHERD_API int sherd_local_at(const sherd_local *l, uint32_t i, sherd_local_node *out,
                              sherd_diag *d) SHERD_MUST;
-/** Frees what was seen; the nodes run on. NULL is allowed. */
+/** Frees the list; the nodes keep running. NULL is allowed. */
 SHERD_API void sherd_local_free(sherd_local *l);
 
-/** Ends the nodes of a folder (NULL: the user's) in good order and removes the folder. *ended (may
- *  be NULL): how many were running. Errors as of sherd_local_status; SHERD_EBUSY, too, if a node
- *  does not end. */
+/** Shuts down the nodes of a folder (NULL: the user's) and removes the folder. *ended (may be
+ *  NULL): how many were running. Errors as of sherd_local_status; SHERD_EBUSY, too, if a node does
+ *  not end. */
 SHERD_API int sherd_local_stop(const char *folder, uint32_t *ended, sherd_diag *d) SHERD_MUST;
 
 /** Writes the path of the folder's node file (NULL: the user's folder), at most size bytes.
- *  SHERD_EFEWNODES: no nodes were started; SHERD_EOPEN: the folder is not this user's alone;
+ *  SHERD_EFEWNODES: no nodes were started; SHERD_EOPEN: other users can access the folder;
  *  SHERD_EINVAL: the path is too long. */
 SHERD_API int sherd_local_nodes_file(const char *folder, char *out, size_t size,
                                      sherd_diag *d) SHERD_MUST;

@@ -21,13 +21,13 @@ extern "C" {
 /** Zero-initialise, set size, then set what differs. */
 typedef struct sherd_masks_options {
     size_t size;       /* sizeof(sherd_masks_options) */
-    uint64_t rows;     /* total rows of all A that these masks will serve */
+    uint64_t rows;     /* number of rows, in all A together, that these masks will serve */
     uint32_t bits_a;   /* width of A's entries, sign included, 2 to 26; 0: 17 */
-    uint32_t bits_b;   /* of B's; 0: the same as bits_a, or the width of B's integers */
-    const char *state; /* folder of the counters of used rows; NULL: the user's,
+    uint32_t bits_b;   /* width of B's entries; 0: as bits_a, or the width of B's integers */
+    const char *state; /* folder of the counters of used rows; NULL: the user's folder,
                           $XDG_STATE_HOME/sherd/masks */
     uint64_t memory;   /* working memory, bytes; 0: 64 MiB */
-    const char *name;  /* name of B in messages; NULL: B */
+    const char *name;  /* name of B in messages; NULL: "B" */
     sherd_hooks hooks; /* progress counts rows */
     /** NULL, or called with check_ctx when B has been read completely and the file has no name yet,
      *  to check that B did not change meanwhile. An error ends the call, and nothing is written. */
@@ -38,8 +38,8 @@ typedef struct sherd_masks_options {
 typedef struct sherd_masks_info {
     size_t size;         /* sizeof(sherd_masks_info), set by the caller */
     uint64_t k, m;       /* shape of B */
-    uint64_t rows, left; /* all rows; rows not yet used */
-    uint64_t bytes;      /* of the file */
+    uint64_t rows, left; /* number of rows; number of unused rows */
+    uint64_t bytes;      /* size of the file */
     uint32_t bits_a, bits_b, primes;
     uint8_t b_sha256[32]; /* digest of B, as in certificates */
 } sherd_masks_info;

@@ -62,32 +62,33 @@ SHERD_API sherd_view sherd_model_parameter_find(const sherd_model *m, const char
 typedef struct sherd_predict_options {
     size_t size;            /* sizeof(sherd_predict_options) */
     sherd_hooks hooks;      /* progress counts rows; all NULL: those of the cluster */
-    sherd_cluster *cluster; /* its nodes compute the products; NULL: this machine does */
-    const sherd_product_options *products; /* how: scheme, exact, bits, ...; hooks: those above, if
-                                              it has none. NULL: floats, permute over nodes. The
+    sherd_cluster *cluster; /* the nodes that compute the products; NULL: this machine computes
+                               them */
+    const sherd_product_options *products; /* scheme, exact, bits, ...; without hooks, those above
+                                              are used. NULL: floats, permute over nodes. The
                                               schemes share1 and blind are refused, since the
                                               weights would be sent in clear */
-    const sherd_multiplier *by; /* computes the products as it is, in place of the two above; NULL:
-                                   none */
+    const sherd_multiplier *by; /* a multiplier that computes the products, instead of cluster and
+                                   products; NULL: none */
     bool elementwise_at_nodes;  /* nodes compute sigmoid, tanh and ReLU too; not in private
                                    schemes */
-    bool check;       /* compute in fixed point here, too, and compare bit for bit; needs cluster
-                         and fixed point */
-    bool divided;     /* x was divided as the recipe says (sherd_data_x). Otherwise this call
-                         divides it */
-    const char *name; /* of x in messages; NULL: "x" */
-    const uint32_t *labels; /* of x's rows, for the report's accuracy; NULL: not known */
+    bool check;       /* also compute in fixed point on this machine, and compare bit for bit; needs
+                         cluster and fixed point */
+    bool divided;     /* x has already been divided as the recipe states (sherd_data_x); false: this
+                         call divides it */
+    const char *name; /* name of x in messages; NULL: "x" */
+    const uint32_t *labels; /* label of each row of x, for the report's accuracy; NULL: not known */
 } sherd_predict_options;
 
 typedef struct sherd_predict_report {
     size_t size; /* sizeof(sherd_predict_report), set by the caller */
     uint64_t rows, outputs;
-    uint32_t nodes;     /* 0: computed here, or by a multiplier */
-    const char *scheme; /* NULL without nodes */
-    uint32_t bits;      /* of fixed point; 0: floats */
+    uint32_t nodes;     /* number of nodes; 0: computed on this machine, or by a multiplier */
+    const char *scheme; /* scheme of the products; NULL without nodes */
+    uint32_t bits;      /* width of fixed point; 0: floats */
     double seconds;
-    uint64_t bytes_out, bytes_in; /* of this call, to and from nodes */
-    bool checked;                 /* compared with the same prediction here: equal */
+    uint64_t bytes_out, bytes_in; /* bytes sent to and received from nodes by this call */
+    bool checked;                 /* the outputs equal those computed on this machine */
     const char *sees;             /* what nodes see, in one sentence without full stop */
     double accuracy;              /* fraction of rows whose largest output is at their label; NAN:
                                      there were no labels */

@@ -37,9 +37,9 @@ typedef struct sherd_rows {
 /** How an operand is kept. Zero-initialise, set size, then set what differs. */
 typedef struct sherd_keep_options {
     size_t size;                  /* sizeof(sherd_keep_options) */
-    size_t part;                  /* rows of A that a product takes as a whole; 0: all of them */
+    size_t part;                  /* number of rows of A that products take as a whole; 0: all */
     const sherd_windows *windows; /* keep the windows of A's rows, which are images; NULL: keep A */
-    size_t cols; /* columns of the right operands to come, as a planning hint; 0: not known */
+    size_t cols; /* number of columns of the right operands, as a planning hint; 0: not known */
 } sherd_keep_options;
 
 /**

@@ -39,26 +39,27 @@ typedef struct sherd_node_data {
     size_t size;      /* sizeof(sherd_node_data) */
     const char *path; /* a .npy or .csv (targets are the last columns), a .npz with members x and y,
                          or a folder of IDX files */
-    const char *label;   /* the column of a .csv that is the target, by its name in the first line;
-                            NULL: the last columns */
-    sherd_view examples; /* instead of path: one a row, copied; needs a ledger */
-    sherd_view targets;  /* as many rows; no data: the last columns of examples are the targets */
-    const char *ledger;  /* file of uploads and their costs; NULL: path with ".ledger" appended,
-                            links resolved */
-    bool require_ledger; /* fail if the ledger does not exist, instead of making one in which
-                            nothing is charged */
-    double epsilon;      /* what all uploads together may cost an example's privacy; 0: 8. INFINITY
-                            allows rounds without noise */
-    double delta;        /* the probability that goes with it; 0: 1e-6 */
-    bool any_peers;      /* aggregate with all nodes that a coordinator names, without a list of
+    const char *label;   /* name, in the header of a .csv, of the target's column; NULL: the last
+                            columns are the targets */
+    sherd_view examples; /* examples in memory instead of path, one in each row; copied. Needs a
+                            ledger */
+    sherd_view targets;  /* targets of the examples, one row for each; no data: the last columns of
+                            examples are the targets */
+    const char *ledger;  /* file that records uploads and their costs; NULL: the path, links
+                            resolved, with ".ledger" appended */
+    bool require_ledger; /* fail if the ledger does not exist, instead of creating an empty one */
+    double epsilon;      /* limit of the privacy cost of an example over all uploads; 0: 8. INFINITY
+                            also allows rounds without noise */
+    double delta;        /* the probability at which epsilon holds; 0: 1e-6 */
+    bool any_peers;      /* accept any other nodes that the coordinator names, without a list of
                             peers */
-    bool any_roster;     /* give a sum over the same examples and weights to other members, too */
+    bool any_roster;     /* allow another sum over the same examples and weights with other nodes */
     /* The node takes part in sums: */
-    uint32_t nodes_min;     /* of at least so many nodes, 3 or more; 0: 3 */
-    uint32_t colluding_min; /* that withstand at least so many colluding ones; 0: 1 */
-    uint64_t rows_min;      /* of at least so many places of each node a round; 0: 32 */
-    uint64_t rows_max;      /* and of at most so many; 0: 1048576 */
-    uint64_t rounds_max;    /* most rounds of one training, or for one coordinator a day; 0:
+    uint32_t nodes_min;     /* fewest nodes in a sum, 3 or more; 0: 3 */
+    uint32_t colluding_min; /* fewest colluding nodes that a sum must withstand; 0: 1 */
+    uint64_t rows_min;      /* fewest places of each node in a round; 0: 32 */
+    uint64_t rows_max;      /* most places of each node in a round; 0: 1048576 */
+    uint64_t rounds_max;    /* most rounds of one training, and of one coordinator in a day; 0:
                                10000 */
     uint64_t rounds_day;    /* most rounds in one day (UTC), of all trainings; 0: 20000 */
 } sherd_node_data;
@@ -68,39 +69,44 @@ typedef struct sherd_node_data {
  *  node. */
 typedef struct sherd_node_options {
     size_t size;                    /* sizeof(sherd_node_options) */
-    const char *listen;             /* "127.0.0.1:7001", "[::1]:7001", "host:7001", ":7001" (every
-                                       address); port 0: the system chooses; NULL: "127.0.0.1:0" */
-    const char *name, *domain;      /* for the node's line: letters, digits and . _ - : / @ +;
-                                       NULL: none. domain: who runs the node */
+    const char *listen;             /* "127.0.0.1:7001", "[::1]:7001", "host:7001", or ":7001" for
+                                       every address; with port 0 the system chooses a port; NULL:
+                                       "127.0.0.1:0" */
+    const char *name, *domain;      /* name and domain (host, tenant or operator) in the node's
+                                       line: letters, digits and . _ - : / @ +; NULL: none */
     const sherd_identity *identity; /* the node's key; NULL: that of key_file */
     const char *key_file;           /* NULL: a fresh key that ends with the node */
-    const char *allow;      /* coordinators that are let in, as a text (identity.h), for example
-                               "* key=sha256:... role=coordinator"; NULL: those of allow_file */
-    const char *allow_file; /* one of the two is needed, with at least one line */
-    uint64_t memory;        /* budget for blocks and results of all coordinators, bytes; 0: half of
-                             this machine's */
-    uint32_t threads;       /* of products in this process (sherd_blas_threads_set); 0: unchanged */
-    uint32_t connections;   /* most connections of coordinators and members at a time; 0: 64 */
-    const char *backend;    /* what computes: a sherd_backend_name; NULL, "auto": chosen */
+    const char *allow;      /* coordinators that may connect, as a text (identity.h), for example "*
+                               key=sha256:... role=coordinator"; NULL: those of allow_file */
+    const char *allow_file; /* the same as a file. One of the two is required, with at least one
+                               line */
+    uint64_t memory;        /* memory budget for blocks and results of all coordinators, bytes; 0:
+                               half of this machine's memory */
+    uint32_t threads;       /* threads of products in this process (sherd_blas_threads_set); 0:
+                               unchanged */
+    uint32_t connections;   /* maximum number of connections of coordinators and members; 0: 64 */
+    const char *backend;    /* name of the backend that computes (sherd_backend_name); NULL, "auto":
+                               chosen by the library */
     bool quick_test;        /* test the backend's correctness at small sizes only and estimate its
                              speed from them */
     const char *record_dir; /* new folder in which to record all bytes sent to and received from
                                each coordinator; NULL: none */
     const char *peers;      /* nodes that may be members of sums with this one, as a text; NULL:
-                               those of peers_file, if any */
+                               those of peers_file, if it is set */
     const char *peers_file;
     const sherd_node_data *data; /* NULL: no examples of its own */
-    sherd_hooks hooks; /* interrupted: asked while the node starts, and by sherd_node_wait. log:
-                          called on the calling thread while the node starts, and on the node's
-                          thread then */
+    sherd_hooks hooks; /* interrupted is called while the node starts, and by sherd_node_wait. log
+                          is called on the calling thread while the node starts, and on the node's
+                          thread afterwards */
 
     /* For a process that is a node. */
-    int parent_pipe;   /* a pipe from the process that started this one: key and allow-list come
-                          over it, instead of from identity, key_file, allow and allow_file, and
-                          the node ends when it does; 0: none */
-    bool parent_stays; /* not once something more was written to it */
-    const char *cores; /* binds all threads of this process to these cores, as "0,2,3", as long as
-                          other processes do not use them; NULL: unbound */
+    int parent_pipe;   /* a pipe from the process that started this one. Key and allow-list are
+                          received over it, instead of from identity, key_file, allow and
+                          allow_file, and the node ends when it is closed; 0: none */
+    bool parent_stays; /* the node keeps running when the pipe is closed, if more was written to
+                          it */
+    const char *cores; /* bind all threads of this process to these cores, as "0,2,3", while no
+                          other process uses them; NULL: unbound */
 } sherd_node_options;
 
 /** Returns the name of the i-th backend, such as "cpu"; NULL after the last. */
@@ -122,25 +128,25 @@ SHERD_API int sherd_node_start(sherd_node **out, const sherd_node_options *opt,
 SHERD_API const char *sherd_node_line(const sherd_node *n);
 
 /** Replaces the allow-list by a text; NULL: reads allow_file again. Connections of keys that are no
- *  longer allowed are closed. On failure the list stays. SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT,
- *  SHERD_ENOMEM; SHERD_EINVAL: there is no allow_file. */
+ *  longer allowed are closed. On failure the list is unchanged. SHERD_EOPEN, SHERD_EIO,
+ *  SHERD_EFORMAT, SHERD_ENOMEM; SHERD_EINVAL: there is no allow_file. */
 SHERD_API int sherd_node_allow(sherd_node *n, const char *allow, sherd_diag *d) SHERD_MUST;
 
-/** Waits until the node begins to end: returns 0 after sherd_node_end, and when the parent's pipe
- *  has ended. SHERD_EINTERRUPTED: hooks.interrupted, asked ten times a second, returned true; the
- *  node serves on. */
+/** Waits until the node starts to shut down: returns 0 after sherd_node_end, and when the parent's
+ *  pipe was closed. SHERD_EINTERRUPTED: hooks.interrupted, which is called ten times a second,
+ *  returned true; the node continues to serve. */
 SHERD_API int sherd_node_wait(sherd_node *n, sherd_diag *d) SHERD_MUST;
-/** Returns true once the parent's pipe has ended. */
+/** Returns true once the parent's pipe was closed. */
 SHERD_API bool sherd_node_orphaned(const sherd_node *n);
 
 /**
- * Ends the node in good order: it accepts no more connections, says goodbye to coordinators, waits
- * for the product that runs, and completes the record. timeout_ms: how long to wait for the
- * product, once all connections are closed; 0: until it is finished.
+ * Shuts the node down: it accepts no more connections, says goodbye to coordinators, waits for the
+ * product in progress, and completes the record. timeout_ms: how long to wait for the product, once
+ * all connections are closed; 0: until it is finished.
  *
- * Errors: SHERD_ETIMEOUT: the product still runs; the record has been completed, and the node ends
- * when the product does. SHERD_EIO, SHERD_EOPEN: some of the record could not be written. A second
- * call waits likewise and returns the same.
+ * Errors: SHERD_ETIMEOUT: the product is still in progress; the record has been completed, and the
+ * node ends when the product does. SHERD_EIO, SHERD_EOPEN: some of the record could not be written.
+ * A second call waits likewise and returns the same.
  */
 SHERD_API int sherd_node_end(sherd_node *n, uint32_t timeout_ms, sherd_diag *d) SHERD_MUST;
 /** Ends the node if that has not been done, without a bound on the time, and frees it. NULL is

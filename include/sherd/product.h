@@ -59,52 +59,60 @@ typedef struct sherd_product_options {
     uint32_t bits_b; /* private schemes: width of B if it differs from A's; 0: as bits (blind: as
                         the masks specify) */
     bool bits_bind;  /* exact: integers beyond `bits` are SHERD_ERANGE */
-    const char *name_a, *name_b; /* names of the operands in messages; NULL: A and B */
+    const char *name_a, *name_b; /* names of the operands in messages; NULL: "A" and "B" */
     uint32_t group;    /* permute: columns that share one permutation; 0: all columns of a node */
     bool balanced;     /* permute: assign equal counts instead of drawing uniformly */
     bool shuffle_rows; /* permute: A's rows are sent in another order in every group */
     sherd_encoding encoding;
-    double link_rate;   /* bytes a second that links carry, used to choose the encoding; 0: the rate
-                           at which this machine enciphers if nodes are on loopback, otherwise that
-                           of its fastest network interface (1 Gbit/s if not known) */
-    uint32_t colluding; /* share, share1: T, domains that may combine what they see; 0: 1 */
+    double link_rate;   /* rate of the links in bytes per second, used to choose the encoding; 0:
+                           the rate of encryption on this machine if nodes are on loopback,
+                           otherwise that of its fastest network interface (1 Gbit/s if not
+                           known) */
+    uint32_t colluding; /* share, share1: T, the number of domains that may combine what they see;
+                           0: 1 */
     const char *masks;  /* blind: file of sherd_masks_prepare for this B */
-    const char *masks_state; /* folder of the counters of used masks; NULL: the user's (masks.h) */
-    uint32_t spare;          /* share, share1: S, nodes that may be missing without rework */
+    const char *masks_state; /* folder of the counters of used masks; NULL: the user's folder
+                                (masks.h) */
+    uint32_t spare;          /* share, share1: S, the number of nodes that may be missing without
+                                repeated work */
     double exposure_max;     /* largest fraction of an operand that a domain may be given; 0: twice
                                 the largest planned share */
     const uint8_t *seed;     /* 32 bytes; NULL: a fresh seed */
     uint64_t operation;      /* index in the manifest from which permutations are derived */
     const sherd_shuffles *shuffles; /* NULL: derived from the seed */
-    uint64_t memory;     /* coordinator's working memory without operands and result, bytes; 0: 192
-                            MiB */
-    bool strict;         /* a node's wrong answer is SHERD_EWRONG instead of a warning */
-    uint32_t timeout_ms; /* for the whole call, preparation included: if it expires during
-                            preparation, nothing is sent; 0: no bound (silent or stalled nodes are
+    uint64_t memory;     /* the coordinator's working memory, besides operands and result, in bytes;
+                            0: 192 MiB */
+    bool strict;         /* a node's wrong answer fails the call (SHERD_EWRONG) instead of causing a
+                            warning */
+    uint32_t timeout_ms; /* time limit of the whole call, preparation included. If it expires during
+                            preparation, nothing is sent. 0: no limit (silent or stalled nodes are
                             still dropped) */
-    sherd_hooks hooks;   /* of the call, preparation included; all NULL: those of the cluster */
-    sherd_profile *profile_a, *profile_b; /* of the operands of this call, if there are any: their
-                                             values are not examined again. Not used for kept
-                                             operands and multipliers */
+    sherd_hooks hooks;   /* hooks of this call, preparation included; all NULL: those of the
+                            cluster */
+    sherd_profile *profile_a, *profile_b; /* profiles of the operands of this call, or NULL: values
+                                             with a profile are not examined again. Not used for
+                                             kept operands and multipliers */
 } sherd_product_options;
 
 /**
- * Results of a call, also of one that failed after nodes were at work: it overwrites *r completely,
- * but for its size, and frees nothing of it. The caller frees the arrays with sherd_report_fini,
- * which is safe on a zeroed report; do so before using a report again. A call that fails before
- * nodes are at work leaves *r unchanged.
+ * Results of a call, also of one that failed after nodes were given work: it overwrites all of *r
+ * except its size, and frees nothing. The caller frees the arrays with sherd_report_fini, which is
+ * safe on a zeroed report; do so before using a report again. A call that fails before nodes are
+ * given work leaves *r unchanged.
  */
 typedef struct sherd_report {
     size_t size;                    /* sizeof(sherd_report), set by the caller */
     uint32_t nodes;                 /* length of the arrays */
     uint32_t *planned;              /* columns of A (permute) or rows (plain) of each node */
     double *exposed_a, *exposed_b;  /* fraction of each operand's entries given to each node */
-    uint64_t *bytes_out, *bytes_in; /* of this call, per node: protocol bytes */
-    sherd_node_state *states;   /* of each node at the end of the call; sherd_cluster_node_at may
-                                       report later states */
-    uint64_t work_out, work_in; /* of these, summed over all nodes: blocks, tasks and results with
-                                   their headers; the numbers that sherd_forecast predicts */
-    uint64_t tasks, tasks_repeated; /* accepted; sent again because a node was lost or wrong */
+    uint64_t *bytes_out, *bytes_in; /* protocol bytes of this call, by node */
+    sherd_node_state *states;   /* state of each node at the end of the call; sherd_cluster_node_at
+                                       may report later states */
+    uint64_t work_out, work_in; /* the part of bytes_out and bytes_in that is blocks, tasks and
+                                   results with their headers, summed over all nodes: the numbers
+                                   that sherd_forecast predicts */
+    uint64_t tasks, tasks_repeated; /* accepted results; tasks that were sent again because a node
+                                       was lost or wrong */
     uint64_t fragments;             /* permute: (row, group) pieces that a node multiplied */
     uint64_t panels, tiles;         /* row panels and column tiles of the plan */
     uint64_t rows_skipped;          /* all-zero rows (entries if group = 1) that were not sent */
@@ -112,18 +120,22 @@ typedef struct sherd_report {
     uint64_t tasks_csr;             /* tasks with a panel sent in CSR; repeated ones count once */
     uint32_t blocks, threshold;     /* share, share1: K, and the number of answers that recover a
                                        product; otherwise 0 */
-    uint32_t domains;               /* domains of the nodes: the number of shares made */
-    uint32_t nodes_used, domains_used; /* that were up when the call began, or were given work */
+    uint32_t domains;               /* number of domains of the nodes, which is the number of
+                                       shares */
+    uint32_t nodes_used, domains_used; /* nodes that were up when the call began, or were given
+                                          work; their domains */
     uint64_t tasks_cancelled;          /* answers that were no longer needed */
     uint32_t encodings;                /* share: 1, plus one each time all shares were made again */
     uint64_t masks_left;               /* blind: rows of masks that no product has used yet */
-    uint32_t nodes_lost, nodes_banned; /* in this call, also between its jobs */
+    uint32_t nodes_lost, nodes_banned; /* nodes lost and banned during this call, also between its
+                                          jobs */
     char banned[256];                  /* names of the banned nodes */
     int scale_a, scale_b;              /* exact: exponents s of the fixed point */
     uint32_t bits_a, bits_b;           /* exact: width of each operand, sign included */
     uint32_t primes;                   /* exact: number of primes; 0 if one f64 product is enough */
-    double check_error;  /* probability, exact: that a single wrong answer is accepted;
-                            element-wise: that one wrong entry is missed; float: 1, no bound */
+    double check_error;  /* exact: probability that a single wrong answer is accepted; element-wise:
+                            probability that one wrong entry is missed; float: 1, which means no
+                            bound */
     bool check_tolerant; /* float products: the check catches gross errors only */
     uint8_t seed[32];    /* the seed that was used; a secret of the coordinator */
     double seconds;      /* duration of the call */
@@ -135,29 +147,30 @@ SHERD_API const sherd_field *sherd_report_fields(size_t *count);
 /** One node's part in a report, with what the cluster knows of it. */
 typedef struct sherd_report_node {
     size_t size;   /* sizeof(sherd_report_node), set by the caller */
-    char name[64]; /* these, and tasks, as in sherd_node_info */
+    char name[64]; /* name to blas_core, and tasks, as in sherd_node_info */
     char address[280];
     char domain[64];
     char key[56];
     int64_t pid;
-    sherd_node_state state; /* at the end of the call */
+    sherd_node_state state; /* state at the end of the call */
     char blas_core[32];
     uint64_t tasks;
-    uint32_t planned; /* this and what follows as in sherd_report */
+    uint32_t planned; /* from here on as in sherd_report, for this node */
     double exposed_a, exposed_b;
     uint64_t bytes_out, bytes_in;
 } sherd_report_node;
 
 /** Fills *out with node i of the cluster c that the report is about. If the report has no such
- *  node, because the call failed before nodes were at work, its members are 0 and its state is the
- *  present one. SHERD_EINVAL: i >= sherd_cluster_size. */
+ *  node, because the call failed before nodes were given work, its members are 0 and its state is
+ *  the present one. SHERD_EINVAL: i >= sherd_cluster_size. */
 SHERD_API int sherd_report_node_at(const sherd_report *r, sherd_cluster *c, uint32_t i,
                                    sherd_report_node *out, sherd_diag *d) SHERD_MUST;
 SHERD_API const sherd_field *sherd_report_node_fields(size_t *count);
 
 /* ---- metadata -------------------------------------------------------------------------------- */
 
-/** Settings of sherd_product_options whose 0 is meant too (sherd_meta_request.settings). */
+/** Settings of sherd_product_options whose 0 is a value and not a default
+ *  (sherd_meta_request.settings). */
 enum { SHERD_META_GROUP = 1, SHERD_META_EXPOSURE = 2, SHERD_META_SHUFFLE_ROWS = 4 };
 
 /** What metadata is requested for. Zero-initialise, set size, then set what differs. */
@@ -182,8 +195,9 @@ typedef struct sherd_meta_request {
  * operation's first use. The file is locked meanwhile: calls of other processes wait. What *opt
  * points to belongs to *out, which the caller frees with sherd_meta_free after the product.
  *
- * Call it last before the nodes are started: a product that fails afterwards has used the
- * operation. *usage, which may be NULL, says how (SHERD_META_SAME_USE with look_only).
+ * Call it as the last step before nodes are started, because a product that fails afterwards has
+ * used the operation. *usage (may be NULL) receives how it was used (SHERD_META_SAME_USE with
+ * look_only).
  *
  * Errors: SHERD_ESHAPE: another shape or number of nodes; SHERD_EINVAL: a setting of *opt
  * disagrees, or several operations fit; SHERD_EFORMAT: no such operation; SHERD_EEXPOSURE: the
@@ -194,20 +208,20 @@ SHERD_API int sherd_meta_take(sherd_meta **out, const char *path, const sherd_me
                               sherd_product_options *opt, sherd_meta_usage *usage,
                               sherd_diag *d) SHERD_MUST;
 
-/* ---- before there are nodes: what a later product would find --------------------------------- */
+/* ---- checks that need no nodes --------------------------------------------------------------- */
 
 /** Writes the least number of domains of nodes that the scheme needs for opt->colluding and
- *  opt->spare; 1 if it needs no certain number. SHERD_EINVAL: there is no such scheme. */
+ *  opt->spare; 1 if any number is enough. SHERD_EINVAL: there is no such scheme. */
 SHERD_API int sherd_product_domains(uint64_t *least, const sherd_product_options *opt,
                                     sherd_diag *d) SHERD_MUST;
-/** Checks the operands' values: whether fixed point holds them (blind: in the widths of the masks),
- *  and primes their sums. Errors as of sherd_multiply: SHERD_ESHAPE, SHERD_ERANGE, SHERD_EINVAL,
- *  SHERD_EINTERRUPTED. */
+/** Checks whether fixed point can represent the operands' values (blind: in the widths of the
+ *  masks), and whether primes hold the sums. Errors as of sherd_multiply: SHERD_ESHAPE,
+ *  SHERD_ERANGE, SHERD_EINVAL, SHERD_EINTERRUPTED. */
 SHERD_API int sherd_product_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
                                   sherd_diag *d) SHERD_MUST;
 /** Checks opt->exposure_max for an A of `columns` columns (element-wise: operands), if each node is
- *  a domain of its own: SHERD_EEXPOSURE. Exposures depend on seed or shuffles: without them, those
- *  of the product will be others. A product may still fail if this check succeeds. */
+ *  a domain of its own: SHERD_EEXPOSURE. Exposures depend on seed or shuffles: without these, the
+ *  exposures of the product will differ. A product may still fail if this check succeeds. */
 SHERD_API int sherd_product_exposures(uint64_t columns, uint32_t nodes,
                                       const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 

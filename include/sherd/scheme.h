@@ -59,15 +59,16 @@ typedef struct sherd_scheme_info {
     const char *name;      /* value of --scheme; at most 15 letters */
     const char *about;     /* what each node learns, in one sentence without full stop, or NULL */
     const char *training;  /* the same for the products of a network; NULL: not known */
-    bool hides_a, hides_b; /* an operand's entries are hidden from `withstands` */
+    bool hides_a, hides_b; /* entries of the operand are hidden from the nodes of `withstands` */
     sherd_collusion withstands;
     bool hides_zeros; /* the number and sizes of messages do not depend on entries */
     bool exact_only;  /* fixed point only, independent of sherd_product_options.exact */
     bool residues;    /* operands are sent as residues; answers are checked by two trials for each
                          prime */
     sherd_keeps keeps;
-    unsigned takes;        /* SHERD_TAKES_... */
-    sherd_scheme public_b; /* the scheme for a B that need not be hidden (maybe this); 0: none */
+    unsigned takes;        /* options that the scheme reads, SHERD_TAKES_... */
+    sherd_scheme public_b; /* the scheme for a B that need not be hidden, which may be this one; 0:
+                              none */
 } sherd_scheme_info;
 
 SHERD_API const sherd_field *sherd_scheme_info_fields(size_t *count);

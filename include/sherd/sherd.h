@@ -3,7 +3,8 @@
  *
  * Structs of options and of results begin with `size`, which the caller sets to their sizeof. A
  * member of options that is 0 has its default, and so have all of them if the pointer to the
- * options is NULL. Options that a call fills in, and results, may be NULL only where it says so.
+ * options is NULL. Options that a call fills in, and results, may be NULL only where the
+ * declaration says so.
  */
 #ifndef SHERD_SHERD_H
 #define SHERD_SHERD_H

@@ -8,10 +8,10 @@
  *     if (!err) err = sherd_model_save(sherd_training_model(t), "model.npz", &d);
  *     sherd_training_free(t);
  *
- * Two ways: by products, the network stays in this process and nodes compute its products under a
- * scheme; by gradients, nodes (or threads) have examples and parameters in clear and compute
- * gradients. In fixed point recipe, data and seed decide every bit of the result, whatever nodes,
- * threads and losses of nodes.
+ * There are two ways to train. By products, the network stays in this process, and nodes compute
+ * its products under a scheme. By gradients, nodes (or threads) have examples and parameters in
+ * clear and compute gradients. In fixed point, recipe, data and seed determine every bit of the
+ * result; the number of nodes and threads, and lost nodes, do not change it.
  *
  * A training is used by one thread at a time. From on_epoch and from the progress hook, the
  * functions that read a training (sherd_training_report_get to sherd_training_data) may be called.
@@ -58,7 +58,8 @@ typedef enum sherd_aggregate {
 typedef struct sherd_epoch {
     uint64_t epoch;        /* epochs completed, from 1 */
     uint64_t step;         /* steps made */
-    double cost, accuracy; /* over its steps, each before its update; accuracy: of labels */
+    double cost, accuracy; /* mean over the epoch's steps, each before its update; accuracy:
+                              fraction of correct labels */
     double validation_cost, validation_accuracy;          /* after its last step */
     double float64_accuracy, float64_validation_accuracy; /* check: of the training in float64 */
     double rate;                                          /* of its last step */
@@ -99,41 +100,43 @@ typedef struct sherd_train_options {
     sherd_hooks hooks;   /* progress counts steps; all NULL: those of the cluster */
     const uint8_t *seed; /* 32 bytes from which parameters, order, permutations and held-out
                             examples derive; NULL: fresh, or that of the newest checkpoint */
-    uint32_t timeout_ms; /* of sherd_training_run: SHERD_ETIMEOUT after the step under way; 0: no
-                            bound */
+    uint32_t timeout_ms; /* time limit of sherd_training_run: SHERD_ETIMEOUT after the step in
+                            progress; 0: no limit */
     uint32_t nodes;      /* size of the cluster that sherd_training_run will be given; 0: none */
     sherd_train_by by;
-    bool check; /* the same training in this process, too: every parameter is compared after each
-                   epoch, bit for bit (SHERD_EDIFFERS). Needs nodes, and fixed point */
-    const sherd_model *initial; /* parameters to begin with, of the same shapes; NULL: drawn from
-                                   the seed */
+    bool check; /* also make the same training in this process, and compare every parameter after
+                   each epoch, bit for bit (SHERD_EDIFFERS). Needs nodes and fixed point */
+    const sherd_model *initial; /* initial parameters, of the shapes of the recipe's network; NULL:
+                                   drawn from the seed */
 
     /* by products */
-    const sherd_product_options *products; /* scheme, exact, bits, ...; hooks: those above, if it
-                                              has none; seed and operation are not used. NULL:
+    const sherd_product_options *products; /* scheme, exact, bits, ...; without hooks, those above
+                                              are used; seed and operation are not used. NULL:
                                               floats, permute over nodes. The schemes share1 and
-                                              blind are refused, since the parameters would be
-                                              sent in clear. Without nodes, exact and bits count */
-    bool stochastic;           /* fixed point: operands are rounded up or down at random, right in
-                                  the mean; false: to nearest */
+                                              blind are refused, since the parameters would be sent
+                                              in clear. Without nodes only exact and bits have an
+                                              effect */
+    bool stochastic;           /* fixed point: round operands up or down at random, so that the mean
+                                  is exact; false: round to nearest */
     bool elementwise_at_nodes; /* nodes compute sigmoid, tanh and ReLU too; not in private
                                   schemes */
 
     /* by gradients */
     sherd_aggregate aggregate;
-    uint32_t shards;        /* parts of a batch, whatever the number of nodes, at most
+    uint32_t shards;        /* number of parts of a batch, for any number of nodes, at most
                                SHERD_TRAIN_SHARDS_MAX; 0: 8 */
     uint32_t bits;          /* width of fixed point, 2..26; 0: 17 */
-    bool floats;            /* float64 in place of fixed point: other nodes, other bits */
-    bool async;             /* apply each gradient as it comes, without waiting for the others */
+    bool floats;            /* float64 instead of fixed point; the bits depend on the nodes */
+    bool async;             /* apply each gradient when it arrives, without waiting for the
+                               others */
     bool staleness_bounded; /* async: a gradient may miss at most staleness_max updates; false: any
                                number */
     uint64_t staleness_max;
-    uint64_t local_steps; /* of every shard on its own between two averages of parameters; 0: none,
-                             gradients */
-    uint64_t local_batch; /* local_steps: examples of one of them; 0: all of the shard */
+    uint64_t local_steps; /* number of steps that every shard makes on its own between two averages
+                             of parameters; 0: none, shards give gradients */
+    uint64_t local_batch; /* local_steps: examples of one local step; 0: all of the shard */
     bool weighted;        /* local_steps: averages are weighted by how many steps a shard made */
-    bool allow_drop;      /* go on without what a lost node had, rather than give it to another */
+    bool allow_drop;      /* drop the work of a lost node instead of giving it to another node */
     uint32_t threads;     /* without nodes: threads of this process; 0: one for each processor */
     const sherd_collective *among; /* processes that train as peers, without nodes; NULL: none.
                                       Recipe, data and options must be the same in all of them;
@@ -142,24 +145,27 @@ typedef struct sherd_train_options {
     void (*on_update)(void *ctx, const sherd_train_update *u); /* NULL: not called */
 
     /* SHERD_AGGREGATE_SECURE (docs/THREATS.md states who learns what) */
-    uint32_t colluding; /* nodes that may combine what they see with the coordinator; 0: 1 */
-    uint32_t survivors; /* nodes that must be left to open a sum, 3 or more; 0: the fewest that are
-                           safe */
-    uint64_t examples;  /* of each node, that an epoch goes over; the same for all. Without
-                           simulate it must be set */
-    double clip;        /* scale each example's gradient down to this norm; 0: do not */
-    double noise;       /* nodes add noise of so many times what one example can change, at most
+    uint32_t colluding; /* number of nodes that may combine what they see with the coordinator;
+                           0: 1 */
+    uint32_t survivors; /* number of nodes that must remain to open a sum, 3 or more; 0: the
+                           smallest safe number */
+    uint64_t examples;  /* number of places of each node that an epoch covers, the same for all
+                           nodes. Must be set unless `simulate` is */
+    double clip;        /* scale each example's gradient down to this norm; 0: no clipping */
+    double noise;       /* nodes add noise of this many times what one example can change, at most
                            SHERD_TRAIN_NOISE_MAX; 0: none. Needs clip */
     double delta;       /* the probability at which epsilon is reported; 0: 1e-6 */
-    bool simulate;      /* the nodes are given this process's data, which hides nothing */
+    bool simulate;      /* give the nodes this process's data, which hides nothing */
 
     /* checkpoints */
-    const char *checkpoints;   /* folder to write them to, mode 0700; NULL: none. A checkpoint is
-                                  a model, too. It contains the seed and gradients */
-    uint64_t checkpoint_every; /* steps between two; 0: as many as between two reports */
-    uint64_t checkpoint_keep;  /* remove all but so many of the newest; 0: keep all */
-    bool resume;               /* continue from the newest, with the bits of a training that was
-                                  not interrupted; begin if there is none */
+    const char *checkpoints;   /* folder of the checkpoints, mode 0700; NULL: none are written. A
+                                  checkpoint is also a model. It contains the seed and gradients */
+    uint64_t checkpoint_every; /* steps between two checkpoints; 0: as many as between two
+                                  reports */
+    uint64_t checkpoint_keep;  /* keep only this number of the newest checkpoints; 0: keep all */
+    bool resume;               /* continue from the newest checkpoint, with the bits of a training
+                                  that was not interrupted; without a checkpoint, start from the
+                                  first step */
     /** Called before a checkpoint is written (writes true), and after it. A program that is asked
      *  to end should wait in between. NULL: not called. */
     void (*on_checkpoint)(void *ctx, bool writes);
@@ -167,10 +173,10 @@ typedef struct sherd_train_options {
     /** Called after each reported epoch. Returns 0, or a SHERD_E* error that ends the training; *d
      *  may receive a message. NULL: not called. */
     int (*on_epoch)(void *ctx, const sherd_epoch *e, sherd_diag *d);
-    bool epoch_model; /* on_epoch uses the model. Where nodes hold the parameters (ring,
-                         halving-doubling) they are then sent here after every epoch; otherwise the
+    bool epoch_model; /* on_epoch uses the model. If nodes hold the parameters (ring,
+                         halving-doubling), they are then sent here after every epoch; otherwise the
                          model may be that of an earlier step */
-    void *ctx;        /* of all callbacks but the hooks */
+    void *ctx;        /* context of all callbacks except the hooks */
 } sherd_train_options;
 
 typedef struct sherd_training sherd_training;
@@ -194,7 +200,7 @@ SHERD_API int sherd_training_new(sherd_training **out, const sherd_recipe *r,
  * Trains, once, from the first step or the newest checkpoint to the end. c: a cluster of
  * sherd_train_options.nodes nodes, which does no other work meanwhile; NULL: here. If the cluster
  * is recorded and nodes are sent the examples in another order, rows.npy in the folder of the
- * record says in which. Interruption is asked for between steps, and within steps over nodes.
+ * record has that order. Interruption is asked for between steps, and within steps over nodes.
  *
  * Errors: SHERD_EINTERRUPTED, or SHERD_ESTOPPED if a checkpoint was written from which to resume;
  * SHERD_ETIMEOUT; SHERD_ERANGE (it diverged; the message names the step); SHERD_EDIFFERS;
@@ -213,24 +219,26 @@ typedef struct sherd_train_report {
     size_t size;           /* sizeof(sherd_train_report), set by the caller */
     const char *by;        /* "products", "gradients", "circle" (ring, halving-doubling) or "summed"
                               (secure) */
-    uint32_t nodes;        /* of the cluster; 0: trained here */
-    uint32_t nodes_up;     /* now, or at the end of sherd_training_run */
+    uint32_t nodes;        /* nodes of the cluster; 0: trained here */
+    uint32_t nodes_up;     /* nodes that are up now, or were at the end of sherd_training_run */
     const char *among;     /* name of the collective; NULL: none */
-    uint32_t processes;    /* of the collective; otherwise 0 */
-    const char *scheme;    /* by products over nodes; otherwise NULL */
-    uint32_t bits;         /* of fixed point; 0: floats */
-    uint64_t parameters;   /* numbers in the network */
-    uint64_t batch;        /* examples of a step */
-    uint64_t step;         /* steps made, also by earlier runs */
-    uint64_t first_step;   /* the step that this run began at; above 0: resumed */
-    uint64_t steps;        /* of the whole training */
-    uint64_t epochs;       /* of the whole training */
-    double cost, accuracy; /* of the present epoch so far, or the last one; NAN: none */
-    uint64_t examples;     /* trained on in this run, repetitions counted */
+    uint32_t processes;    /* processes of the collective; otherwise 0 */
+    const char *scheme;    /* scheme of the products, if nodes compute them; otherwise NULL */
+    uint32_t bits;         /* width of fixed point; 0: floats */
+    uint64_t parameters;   /* number of parameters of the network */
+    uint64_t batch;        /* number of examples of a step */
+    uint64_t step;         /* number of steps made, also by earlier runs */
+    uint64_t first_step;   /* the step at which this run began; above 0: resumed */
+    uint64_t steps;        /* number of steps of the whole training */
+    uint64_t epochs;       /* number of epochs of the whole training */
+    double cost, accuracy; /* mean over the current epoch so far, or over the last one; NAN: there
+                              is none */
+    uint64_t examples;     /* number of examples of this run's steps, repetitions included */
     double seconds;        /* duration of the training so far */
     double examples_per_second;
-    uint64_t bytes_out, bytes_in; /* to and from nodes */
-    uint64_t epochs_checked;      /* check: epochs after which all parameters were equal */
+    uint64_t bytes_out, bytes_in; /* bytes sent to and received from nodes */
+    uint64_t epochs_checked;      /* check: number of epochs after which all parameters were
+                                     equal */
     const char *sees;             /* which party sees which data, in one sentence without full
                                      stop */
 } sherd_train_report;
@@ -238,36 +246,36 @@ typedef struct sherd_train_report {
 /** By gradients, except for secure aggregation. */
 typedef struct sherd_train_gradients {
     size_t size;     /* sizeof(sherd_train_gradients), set by the caller */
-    uint32_t shards; /* parts of a batch */
+    uint32_t shards; /* number of parts of a batch */
     bool async;
-    bool in_process; /* threads of this process computed them */
+    bool in_process; /* threads of this process computed the gradients */
     uint32_t threads;
     uint64_t local_steps;
-    uint64_t updates; /* of the parameters */
-    uint64_t parts;   /* gradients that nodes or threads computed */
+    uint64_t updates; /* number of updates of the parameters */
+    uint64_t parts;   /* number of gradients that nodes or threads computed */
     double staleness_mean;
     uint64_t staleness_most;
-    uint64_t dropped;  /* parts of lost nodes that did not count */
-    uint64_t rescaled; /* steps computed again with a coarser scale */
+    uint64_t dropped;  /* number of parts of lost nodes that did not count */
+    uint64_t rescaled; /* number of steps that were computed again with a coarser scale */
 } sherd_train_gradients;
 
 /** SHERD_AGGREGATE_RING, SHERD_AGGREGATE_HALVING_DOUBLING; bytes as the nodes report them. */
 typedef struct sherd_train_allreduce {
     size_t size;                            /* sizeof(sherd_train_allreduce), set by the caller */
     const char *by;                         /* "ring" or "halving-doubling" */
-    uint32_t members;                       /* present number of nodes that take part */
-    uint64_t rounds;                        /* complete ones */
-    uint64_t repeated;                      /* rounds that were made again */
-    uint64_t link_bytes_out, link_bytes_in; /* on links between nodes */
-    uint64_t examples_bytes;                /* of examples sent to nodes */
+    uint32_t members;                       /* number of nodes that take part now */
+    uint64_t rounds;                        /* number of complete rounds */
+    uint64_t repeated;                      /* number of rounds that were repeated */
+    uint64_t link_bytes_out, link_bytes_in; /* bytes sent and received on links between nodes */
+    uint64_t examples_bytes;                /* bytes of examples sent to nodes */
 } sherd_train_allreduce;
 
 /** The same: links that one node opened to others. */
 typedef struct sherd_train_link {
     size_t size; /* sizeof(sherd_train_link), set by the caller */
     char node[64];
-    uint64_t bytes_out, bytes_in; /* sent and received by it */
-    uint64_t blocks_in;           /* bytes of blocks, of what others sent it */
+    uint64_t bytes_out, bytes_in; /* bytes sent and received by the node on these links */
+    uint64_t blocks_in;           /* bytes of blocks that other nodes sent it */
 } sherd_train_link;
 
 /** SHERD_AGGREGATE_SECURE. */
@@ -275,13 +283,13 @@ typedef struct sherd_train_secure {
     size_t size; /* sizeof(sherd_train_secure), set by the caller */
     bool simulated;
     uint32_t colluding;
-    uint64_t updates;  /* of the parameters */
-    uint64_t parts;    /* nodes in the sums, added up */
-    uint64_t dropped;  /* nodes that were not in a sum, added up */
-    uint64_t rescaled; /* steps computed again with a coarser scale */
-    uint64_t rounds;   /* that examples took part in, in earlier runs, too */
+    uint64_t updates;  /* number of updates of the parameters */
+    uint64_t parts;    /* sum over all rounds of the number of nodes in the sum */
+    uint64_t dropped;  /* sum over all rounds of the number of nodes that were not in the sum */
+    uint64_t rescaled; /* number of steps that were computed again with a coarser scale */
+    uint64_t rounds;   /* number of rounds that examples took part in, earlier runs included */
     uint64_t rows;     /* places of each node in a round */
-    uint64_t places;   /* of each node in an epoch */
+    uint64_t places;   /* places of each node in an epoch */
     double clip, noise;
     double epsilon; /* privacy cost so far of an example that is present or not; NAN: no bound */
     double delta;
@@ -289,7 +297,7 @@ typedef struct sherd_train_secure {
 
 SHERD_API int sherd_training_report_get(sherd_training *t, sherd_train_report *out,
                                         sherd_diag *d) SHERD_MUST;
-/** The details of one way to train. SHERD_EINVAL: this training goes another way. */
+/** Fill *out with the details of one way to train. SHERD_EINVAL: this training uses another way. */
 SHERD_API int sherd_training_gradients_get(sherd_training *t, sherd_train_gradients *out,
                                            sherd_diag *d) SHERD_MUST;
 SHERD_API int sherd_training_allreduce_get(sherd_training *t, sherd_train_allreduce *out,
@@ -300,7 +308,7 @@ SHERD_API int sherd_training_secure_get(sherd_training *t, sherd_train_secure *o
                                         sherd_diag *d) SHERD_MUST;
 /** Returns the i-th reported epoch of this run; NULL after the last. Valid until the next epoch. */
 SHERD_API const sherd_epoch *sherd_training_epoch_at(const sherd_training *t, size_t i);
-/** Returns the model, with the parameters as they are. It belongs to the training. */
+/** Returns the model, with its current parameters. It belongs to the training. */
 SHERD_API sherd_model *sherd_training_model(sherd_training *t);
 /** Returns the data, which belong to the training. */
 SHERD_API const sherd_data *sherd_training_data(const sherd_training *t);
@@ -321,21 +329,21 @@ typedef struct sherd_checkpoints {
     size_t size;              /* sizeof(sherd_checkpoints), set by the caller */
     uint64_t checkpoints;     /* number of files */
     char first[40], last[40]; /* names of the oldest and the newest file */
-    uint64_t step;            /* of the newest */
-    char head[65];            /* SHA-256 of the newest, hexadecimal: keep it elsewhere */
-    bool whole;               /* the first one names no earlier one; otherwise these were removed */
-    bool late; /* the writer was stopped before it could name the last one in `head` */
+    uint64_t step;            /* step of the newest file */
+    char head[65];            /* SHA-256 of the newest file, hexadecimal: keep a copy elsewhere */
+    bool whole;               /* the first file names no earlier one; otherwise earlier files were
+                                 removed */
+    bool late;                /* the writer was stopped before `head` named the last file */
 } sherd_checkpoints;
 
 /**
- * Verifies the checkpoints of a folder: each is whole and is the one that the next one names. head:
- * the SHA-256 that the newest one must have, 64 hexadecimal digits with or without "sha256:" before
- * them; NULL: any. *out is filled if the chain is
- * whole, also if its head is another one.
+ * Verifies the checkpoints of a folder: each is complete and is the file that the next one names.
+ * head: the SHA-256 that the newest one must have, 64 hexadecimal digits with or without "sha256:"
+ * before them; NULL: any. *out is filled if the chain is complete, also if its head is not `head`.
  *
- * Errors: SHERD_ECHAIN (which file is damaged, exchanged or missing, or the head is another one);
- * SHERD_EINVAL (no checkpoints, or head is not a hash); SHERD_EVERSION, SHERD_EOPEN, SHERD_EIO,
- * SHERD_ENOMEM.
+ * Errors: SHERD_ECHAIN (the message names the file that is damaged, exchanged or missing, or the
+ * head is not `head`); SHERD_EINVAL (no checkpoints, or head is not a hash); SHERD_EVERSION,
+ * SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM.
  */
 SHERD_API int sherd_checkpoints_verify(const char *folder, const char *head, sherd_checkpoints *out,
                                        sherd_diag *d) SHERD_MUST;

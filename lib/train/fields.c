@@ -8,13 +8,15 @@ static const sherd_field epoch_fields[] = {
     EPOCH(step, U64, "", "steps made"),
     EPOCH(cost, F64, "", "mean over the epoch's steps"),
     EPOCH(accuracy, F64, "", "fraction of correct labels over the epoch's steps"),
-    EPOCH(validation_cost, F64, "", "after the last step"),
-    EPOCH(validation_accuracy, F64, "", "after the last step"),
-    EPOCH(float64_accuracy, F64, "", "of the same training in float64"),
-    EPOCH(float64_validation_accuracy, F64, "", "of the same training in float64"),
+    EPOCH(validation_cost, F64, "", "mean cost of the validation data after the last step"),
+    EPOCH(validation_accuracy, F64, "",
+          "fraction of correct labels of the validation data after the last step"),
+    EPOCH(float64_accuracy, F64, "", "accuracy of the same training in float64"),
+    EPOCH(float64_validation_accuracy, F64, "",
+          "validation accuracy of the same training in float64"),
     EPOCH(rate, F64, "", "learning rate of the last step"),
     EPOCH(epsilon, F64, "", "privacy cost so far of one example"),
-    EPOCH(delta, F64, "", "at this probability"),
+    EPOCH(delta, F64, "", "probability at which epsilon holds"),
     EPOCH(seconds, F64, "s", "since the training began"),
     EPOCH(examples_per_second, F64, "1/s", "since the last reported epoch"),
     EPOCH(nodes, U32, "", "nodes that are up"),
@@ -64,7 +66,7 @@ static const sherd_field train_report_fields[] = {
     REPORT(first_step, U64, "", "step that this run began at"),
     REPORT(steps, U64, "", "steps of the whole training"),
     REPORT(epochs, U64, "", "epochs of the whole training"),
-    REPORT(cost, F64, "", "of the present epoch so far, or the last one"),
+    REPORT(cost, F64, "", "mean cost of the present epoch so far, or of the last one"),
     REPORT(accuracy, F64, "", "likewise"),
     REPORT(examples, U64, "", "examples of this run's steps"),
     REPORT(seconds, F64, "s", "duration so far"),
@@ -79,8 +81,8 @@ SHERD__FIELDS(sherd_train_report, train_report_fields)
 #define GRADIENTS(member, TYPE, text) SHERD__FIELD(sherd_train_gradients, member, TYPE, "", text)
 static const sherd_field train_gradients_fields[] = {
     GRADIENTS(shards, U32, "parts of a batch"),
-    GRADIENTS(async, BOOL, "each gradient is applied as it comes"),
-    GRADIENTS(in_process, BOOL, "threads of this process computed them"),
+    GRADIENTS(async, BOOL, "each gradient is applied when it arrives"),
+    GRADIENTS(in_process, BOOL, "threads of this process computed the gradients"),
     GRADIENTS(threads, U32, "number of these threads"),
     GRADIENTS(local_steps, U64, "steps of a shard between two averages"),
     GRADIENTS(updates, U64, "updates of the parameters"),
@@ -98,7 +100,7 @@ static const sherd_field train_allreduce_fields[] = {
     ALLREDUCE(by, NAME, "", "how sums are made"),
     ALLREDUCE(members, U32, "", "nodes that take part"),
     ALLREDUCE(rounds, U64, "", "complete rounds"),
-    ALLREDUCE(repeated, U64, "", "rounds that were made again"),
+    ALLREDUCE(repeated, U64, "", "rounds that were repeated"),
     ALLREDUCE(link_bytes_out, U64, "bytes", "sent on links between nodes"),
     ALLREDUCE(link_bytes_in, U64, "bytes", "received on links between nodes"),
     ALLREDUCE(examples_bytes, U64, "bytes", "examples sent to nodes"),
@@ -108,9 +110,9 @@ SHERD__FIELDS(sherd_train_allreduce, train_allreduce_fields)
 #define LINK(member, TYPE, unit, text) SHERD__FIELD(sherd_train_link, member, TYPE, unit, text)
 static const sherd_field train_link_fields[] = {
     LINK(node, TEXT, "", "node that opened the links"),
-    LINK(bytes_out, U64, "bytes", "sent by it"),
-    LINK(bytes_in, U64, "bytes", "received by it"),
-    LINK(blocks_in, U64, "bytes", "of blocks that others sent it"),
+    LINK(bytes_out, U64, "bytes", "sent by the node"),
+    LINK(bytes_in, U64, "bytes", "received by the node"),
+    LINK(blocks_in, U64, "bytes", "of blocks that other nodes sent to the node"),
 };
 SHERD__FIELDS(sherd_train_link, train_link_fields)
 
@@ -119,8 +121,8 @@ static const sherd_field train_secure_fields[] = {
     SECURE(simulated, BOOL, "nodes were given their data from here"),
     SECURE(colluding, U32, "nodes that may combine what they see"),
     SECURE(updates, U64, "updates of the parameters"),
-    SECURE(parts, U64, "nodes in the sums, added up"),
-    SECURE(dropped, U64, "nodes that were not in a sum, added up"),
+    SECURE(parts, U64, "sum over all rounds of the nodes in the sum"),
+    SECURE(dropped, U64, "sum over all rounds of the nodes that were not in the sum"),
     SECURE(rescaled, U64, "steps computed again with a coarser scale"),
     SECURE(rounds, U64, "rounds that examples took part in"),
     SECURE(rows, U64, "places of each node in a round"),
@@ -128,7 +130,7 @@ static const sherd_field train_secure_fields[] = {
     SECURE(clip, F64, "norm that gradients of an example are scaled to"),
     SECURE(noise, F64, "noise, in multiples of what one example can change"),
     SECURE(epsilon, F64, "privacy cost so far of one example"),
-    SECURE(delta, F64, "at this probability"),
+    SECURE(delta, F64, "probability at which epsilon holds"),
 };
 SHERD__FIELDS(sherd_train_secure, train_secure_fields)
 
@@ -137,9 +139,9 @@ static const sherd_field checkpoints_fields[] = {
     CHECKPOINTS(checkpoints, U64, "number of files"),
     CHECKPOINTS(first, TEXT, "name of the oldest file"),
     CHECKPOINTS(last, TEXT, "name of the newest file"),
-    CHECKPOINTS(step, U64, "step of the newest"),
-    CHECKPOINTS(head, TEXT, "SHA-256 of the newest"),
-    CHECKPOINTS(whole, BOOL, "the first one names no earlier one"),
-    CHECKPOINTS(late, BOOL, "`head` does not name the last one yet"),
+    CHECKPOINTS(step, U64, "step of the newest file"),
+    CHECKPOINTS(head, TEXT, "SHA-256 of the newest file"),
+    CHECKPOINTS(whole, BOOL, "the first file names no earlier one"),
+    CHECKPOINTS(late, BOOL, "`head` does not name the last file yet"),
 };
 SHERD__FIELDS(sherd_checkpoints, checkpoints_fields)

@@ -138,7 +138,7 @@ static sherd__member_options options_of(const sherd__allreduce *c)
                                     .by = c->site.by };
 }
 
-/* Frees everything of before, and reserves room for a new member. */
+/* Frees the previous state, and reserves room for a new member. */
 static int begin(sherd__allreduce *c, const sherd__task *t, sherd__allreduce_plan *p,
                  sherd__recipe *recipe, sherd_diag *d)
 {

@@ -2,7 +2,7 @@
  * Examples that a node keeps by number. A coordinator sends each row once, in a pack with others,
  * and afterwards names steps by lists of rows alone. A pack is three blocks of the client's store
  * (learn/allreduce_plan.h). It is held from the first step that counts it until its inputs or
- * targets are dropped. Of a row that came twice, the later pack is used.
+ * targets are dropped. If a row is sent twice, the later pack is used.
  *
  * A coordinator decides how many packs, rows and shards there are. So the loop's thread finds and
  * releases packs, some in each turn, and allocates memory; work that visits rows runs on the

@@ -77,8 +77,8 @@ struct sherd__allreduce {
 
 /* meet.c */
 
-/** Reads plan and roster of MEET and allocates memory. Everything of before is freed, except the
- *  member where the plan keeps it. */
+/** Reads plan and roster of MEET and allocates memory. The previous state is freed, except the
+ *  member if the plan keeps it. */
 int sherd__allreduce_open_plan(sherd__allreduce *c, const sherd__task *t, const sherd__block *left,
                                const sherd__block *right, sherd_diag *d) SHERD_MUST;
 /** Creates the member, or keeps it. */
@@ -103,7 +103,7 @@ uint64_t sherd__allreduce_moved(const sherd__allreduce *c);
 void sherd__allreduce_exchange(sherd__allreduce *c);
 /** Ends or abandons the round. */
 void sherd__allreduce_drop_round(sherd__allreduce *c);
-/** Frees the blocks that came for rounds up to `last`. */
+/** Frees the received blocks of rounds up to `last`. */
 void sherd__allreduce_drop_pieces(sherd__allreduce *c, uint64_t last);
 
 #endif

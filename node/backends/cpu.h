@@ -69,7 +69,7 @@ typedef struct cpu_numbers {
     size_t ld;
 } cpu_numbers;
 
-/* Where the product of two panels goes; with `add`, it is added to what is there. */
+/* Where the product of two panels is written; with `add`, it is added to what is there. */
 typedef struct cpu_sum {
     double *at;
     size_t ld;

@@ -1,8 +1,8 @@
 /*
  * A handle's id is the address of a record that counts the calls that use it. A dropped record is
  * freed with the last of them, together with its forms. Only the loop's thread uses records and
- * lists of forms. The compute thread gets a call's forms in the call, and makes them; a form's
- * state tells several calls in progress who does.
+ * lists of forms. The compute thread gets a call's forms in the call, and makes them; if several
+ * calls are in progress, a form's state decides which of them makes it.
  */
 #include "node/backends/hosted.h"
 

@@ -87,7 +87,7 @@ struct sherd__allreduce_job {
     uint64_t begun_ms;      /* start of the phase, for phases without another clock */
     uint32_t looks;
     double *fetch;         /* destination of the state that is fetched */
-    sherd__version *stock; /* a state for nodes that came; becomes o.state once all agree on it */
+    sherd__version *stock; /* a state for nodes that joined; becomes o.state once all agree on it */
     size_t fetch_len;
     double usual_ms;           /* moving average, from graded_ms to a round's end; 0: not known */
     sherd__allreduce_ask *ask; /* the request in progress */
@@ -122,7 +122,7 @@ int sherd__allreduce_send_rows(sherd__allreduce_job *j, uint32_t node, const uin
                                size_t len) SHERD_MUST;
 /** Called at the end of a round: tells the node to drop examples that it must not keep. */
 void sherd__allreduce_send_drops(sherd__allreduce_job *j, uint32_t node);
-/** Called when the member's session is gone: its examples are gone with it. */
+/** Called when the member's session is lost: its examples are lost with it. */
 void sherd__allreduce_forget_rows(sherd__allreduce_job *j, uint32_t node);
 
 /* fetch.c */
@@ -153,8 +153,8 @@ void sherd__allreduce_part(sherd__allreduce_job *j, uint32_t waits, uint32_t sen
 
 /* still.c */
 
-/** Watches members that owe an answer other than a sum and from which nothing is heard. Called ten
- *  times a second. */
+/** Watches members that owe an answer other than a sum and send nothing. Called ten times a
+ *  second. */
 void sherd__allreduce_watch_still(sherd__allreduce_job *j);
 /** Called when a member has answered WHERE. */
 void sherd__allreduce_take_alive(sherd__allreduce_job *j, member *m,

@@ -1,10 +1,10 @@
 /*
- * Members that owe an answer and from which nothing is heard. Their sessions are alive, or they
- * would be lost already. But a member that hangs, or only answers pings, would block all others for
- * as long as the slowest step may take, and before the first step that time is not known. Such a
- * member is therefore asked for its progress (WHERE), which a node answers even while it computes,
- * together with the processor time that it has used. A member that uses processor time is slow; one
- * that does not, and has no bytes moving in either direction, hangs.
+ * Members that owe an answer and send nothing. Their sessions are alive, or they would be lost
+ * already. But a member that hangs, or only answers pings, would block all others for as long as
+ * the slowest step may take, and before the first step that time is not known. Such a member is
+ * therefore asked for its progress (WHERE), which a node answers even while it computes, together
+ * with the processor time that it has used. A member that uses processor time is slow; one that
+ * does not, and has no bytes moving in either direction, hangs.
  *
  * Processor time is reported by the node and cannot be checked. A member that keeps reporting more
  * of it is waited for as long as a first step may take, or many times as long as steps take, and no
@@ -49,7 +49,7 @@ void sherd__allreduce_take_alive(sherd__allreduce_job *j, member *m,
     if (believed(j, m)) m->w.progress_ms = j->now_ms;
 }
 
-/* A member from which no byte comes or goes is handled as in every other sherd__work. */
+/* A member with which no byte is exchanged is handled as in every other sherd__work. */
 static void watch(sherd__allreduce_job *j, uint32_t node)
 {
     member *m = &j->nodes[node];

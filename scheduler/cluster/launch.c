@@ -100,7 +100,7 @@ static int spawn_with(local_node *n, const sherd__launch_options *o, const sherd
     sigemptyset(&none);
     posix_spawnattr_setsigdefault(attr, &all);
     posix_spawnattr_setsigmask(attr, &none);
-    /* Ctrl-C is handled by the coordinator: it ends its nodes in good order, and if it dies they
+    /* Ctrl-C is handled by the coordinator: it ends its nodes in order, and if it is killed they
      * end as well. */
     int group = o->log_dir ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
     posix_spawnattr_setflags(attr, (short)(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | group));

@@ -47,8 +47,8 @@ typedef struct sherd__launch_options {
 
 typedef struct sherd__launched {
     pid_t pid;        /* 0 after it has been waited for */
-    uint64_t started; /* sherd__process_started(pid), which tells it from later processes with the
-                         same number */
+    uint64_t started; /* sherd__process_started(pid), which differs from that of later processes
+                         with the same number */
     sherd__peer peer; /* host, port, key, name "node-1", ...; for sherd__link_connect */
     char absent[200]; /* why it does not listen and never will; then port and pid are 0. Empty: it
                          listens */

@@ -383,10 +383,10 @@ static const sherd_field local_node_fields[] = {
     SHERD__FIELD(sherd_local_node, name, TEXT, "", "name"),
     SHERD__FIELD(sherd_local_node, pid, I64, "", "process"),
     SHERD__FIELD(sherd_local_node, address, TEXT, "", "host:port"),
-    SHERD__FIELD(sherd_local_node, up, BOOL, "", "its process runs"),
-    SHERD__FIELD(sherd_local_node, resident, U64, "bytes", "memory that its process holds"),
-    SHERD__FIELD(sherd_local_node, line, TEXT, "", "its line of a node file"),
-    SHERD__FIELD(sherd_local_node, log, TEXT, "", "file with its messages"),
+    SHERD__FIELD(sherd_local_node, up, BOOL, "", "the node's process runs"),
+    SHERD__FIELD(sherd_local_node, resident, U64, "bytes", "memory that the node's process holds"),
+    SHERD__FIELD(sherd_local_node, line, TEXT, "", "the node's line of a node file"),
+    SHERD__FIELD(sherd_local_node, log, TEXT, "", "file with the node's messages"),
 };
 SHERD__FIELDS(sherd_local_node, local_node_fields)
 

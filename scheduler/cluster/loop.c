@@ -149,7 +149,7 @@ static void flush_touched(sherd_cluster *c)
 
 static void job_moved(sherd_cluster *c);
 
-/* Bans the node while this cluster is open. The reason must be logged first, so that no ban goes
+/* Bans the node while this cluster is open. The reason must be logged first, so that no ban is
  * unreported. */
 static void ban(sherd_cluster *c, pool_node *n)
 {
@@ -452,7 +452,7 @@ static void check_deadlines(sherd_cluster *c, uint64_t now)
     char text[400];
     pthread_mutex_lock(&c->lock);
     bool stop = c->stop_wanted;
-    snprintf(text, sizeof text, "the time given is over%s%s", c->waiting[0] ? "; " : "",
+    snprintf(text, sizeof text, "the time limit expired%s%s", c->waiting[0] ? "; " : "",
              c->waiting);
     pthread_mutex_unlock(&c->lock);
     if (stop) c->work.ops->fail(c->work.ctx, SHERD_EINTERRUPTED, NULL, "interrupted");

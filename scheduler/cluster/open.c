@@ -101,7 +101,7 @@ static int wait_for_names(sherd_cluster *c, sherd__names *names, sherd_diag *d)
     if (missing < c->count && over)
         return sherd__fail(d, SHERD_ETIMEOUT,
                            "write its address instead, or allow more time with --timeout",
-                           "the time given is over, and the name %s is not resolved",
+                           "the time limit expired, and the name %s is not resolved",
                            c->nodes[missing].peer.host);
     return SHERD_OK;
 }
@@ -344,7 +344,7 @@ static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
     if (s.stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
     if (s.open && s.over && !(s.away && s.up < want))
         return sherd__fail(d, SHERD_ETIMEOUT, "allow more time with --timeout",
-                           "the time given is over; %u of %u nodes are up, %s is not", s.up,
+                           "the time limit expired; %u of %u nodes are up, %s is not", s.up,
                            c->count, c->nodes[s.missing].label);
     if (s.up < want)
         return fail_missing(c, &s,

@@ -28,7 +28,7 @@ typedef struct job_node {
     uint64_t session_number; /* of the session that `holds` refers to */
     node_state state;
     uint32_t domain;
-    uint64_t back_until_ms; /* away: time after which it counts as gone; 0: not known yet */
+    uint64_t back_until_ms; /* away: time after which it counts as lost; 0: not known yet */
     uint64_t progress_ms;   /* time of the last answer, or of the first task after an idle period */
     uint64_t heard_ms;      /* time of the last answer, needed or not, or of the session's start */
     uint64_t mute_ms;       /* time without answers in trials of earlier runs since then */

@@ -169,7 +169,7 @@ void sherd__job_judged(sherd__job *j, uint64_t ordinal, uint32_t attempt, int er
     }
     bool first = !j->nodes[node].convicted;
     convict(j, node, "answered wrongly");
-    if (!first) { /* the node is already gone, but this answer was still counted on */
+    if (!first) { /* the node is already lost, but this answer was still expected */
         if (!j->done) sherd__job_adopt(j);
         return;
     }
@@ -450,7 +450,8 @@ void sherd__job_waiting(const sherd__job *j, uint64_t now_ms, char *out, size_t 
     if (worst == NOBODY) return;
     const job_node *n = &j->nodes[worst];
     uint64_t heard = sherd__session_stats_of(n->session)->last_heard_ms;
-    snprintf(out, size, "waiting %llu s for %s, last heard %llu s ago, %llu of %llu pieces in",
+    snprintf(out, size,
+             "waiting %llu s for %s, last byte received %llu s ago, %llu of %llu pieces done",
              (unsigned long long)((now_ms - n->progress_ms) / 1000), sherd__job_name(j, worst),
              (unsigned long long)((now_ms - heard) / 1000), (unsigned long long)j->folded,
              (unsigned long long)j->cells_len);

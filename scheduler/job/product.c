@@ -172,7 +172,7 @@ int sherd__time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d)
     if (all == 0) return SHERD_OK;
     if (left < 1)
         return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
-                           "the time given is over: preparing took all of the %u ms", all);
+                           "the time limit expired: preparing took all of the %u ms", all);
     *ms = (uint32_t)left;
     return SHERD_OK;
 }

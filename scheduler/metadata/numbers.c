@@ -129,7 +129,7 @@ int sherd_meta_exposure_counts(sherd_meta *meta, size_t i, uint64_t *counts, she
                : SHERD_OK;
 }
 
-/* Reads rows from a reader, which stands at the first of them, and checks each. */
+/* Reads rows from a reader, which is positioned at the first of them, and checks each. */
 static int read_rows(const sherd_meta *meta, const sherd__meta_part *p, sherd__npz_reader *r,
                      uint8_t *out, sherd_diag *d)
 {

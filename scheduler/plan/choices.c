@@ -1,6 +1,6 @@
 /*
- * The choices for one product, and their forecasts. Only the table of schemes is asked what there
- * is to choose from: a scheme that is added there is listed here.
+ * The choices for one product, and their forecasts. The schemes to choose from are read from the
+ * table of schemes: a scheme that is added there is listed here.
  */
 #include <inttypes.h>
 #include <stdio.h>

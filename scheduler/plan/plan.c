@@ -41,7 +41,7 @@ static int too_little(const sherd__plan_input *in, double row, sherd_diag *d)
     double need_here = 2 * DEPTH_MIN * in->slots * row;
     char there[16], here[16], want_there[16], want_here[16];
     return sherd__fail(
-        d, SHERD_EFEWNODES, "give the nodes (or --memory) more room, or use more nodes",
+        d, SHERD_EFEWNODES, "give the nodes more memory, raise --memory, or use more nodes",
         "the work does not fit: %s has %s and the coordinator %s; one row and one column "
         "need about %s at a node and %s here",
         in->smallest ? in->smallest : "a node", sherd__bytes_text((double)in->node_memory, there),

@@ -235,8 +235,7 @@ static int plan(sherd__prepared *p, const work *k, const room *in, const sherd__
     if (tile_row < tile) tile = tile_row;
     if (tile < 1) {
         char own[16], there[16];
-        return sherd__fail(d, SHERD_EFEWNODES,
-                           "give the nodes (--node-memory) or --memory more room",
+        return sherd__fail(d, SHERD_EFEWNODES, "raise --node-memory or --memory",
                            "the work does not fit: one row and one column of %zu entries modulo %u "
                            "primes, and what checks them, are more than what %s here and %s at %s "
                            "hold",
@@ -273,7 +272,7 @@ static double tasks_of(const sherd__plan *plan, const work *k)
 static int keeps_too_little(uint64_t node, double kept, sherd_diag *d)
 {
     return sherd__fail(d, SHERD_EFEWNODES,
-                       "give the nodes more room (--node-memory, sherd node --memory), use "
+                       "give the nodes more memory (--node-memory, sherd node --memory), use "
                        "more of them, or send it with each product: in a recipe, order = "
                        "shuffled",
                        "a share of the operand that is kept is %.0f MB, and a node has %.0f MB",

@@ -15,7 +15,7 @@ typedef enum phase { HEARING, JOINING, ROSTER, IDLE, GATHERING, HIDING, CONFIRMI
 typedef struct member {
     sherd__work_node w; /* first */
     bool out;           /* takes no part, or no longer takes part */
-    bool waits;         /* up, but not in this roster: it came, or came back, later */
+    bool waits;         /* up, but not in this roster: it connected, or reconnected, later */
     bool away;          /* down; may be back soon */
     uint64_t lost_ms;   /* when it was lost */
     uint32_t losses;    /* how often it was lost since the last sum was opened */

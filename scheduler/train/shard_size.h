@@ -23,7 +23,7 @@ typedef struct sherd__shard_size {
 
 /** Returns the number of shards of the next parts, 1 to `most` (0 counts as 1). now: seconds of the
  *  clock; busy: seconds that the loop's thread spent on a processor; parts: number of parts that
- *  came back. All three may count from any start. *g is zeroed at first. */
+ *  were returned. All three may count from any start. *g is zeroed at first. */
 uint32_t sherd__shard_size_shards(sherd__shard_size *g, double now, double busy, uint64_t parts,
                                   uint32_t most);
 

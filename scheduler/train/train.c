@@ -22,7 +22,7 @@ typedef struct engine {
     sherd__part *back;  /* the part that the caller waited for */
     uint32_t under_way; /* number of parts */
     bool silent;        /* posted since the loop was woken */
-    uint64_t back_len;  /* parts that came back */
+    uint64_t back_len;  /* parts that were returned */
     sherd__shard_size shards_per_task;
 } engine;
 
@@ -66,7 +66,7 @@ static void tell_traces(const engine *e)
     while (e->o.trace && sherd__train_job_trace(e->job, &t)) e->o.trace(e->o.trace_ctx, &t);
 }
 
-/* Takes the next part that came back. Returns false without one. */
+/* Takes the next part that was returned. Returns false if there is none. */
 static bool taken(void *ctx)
 {
     engine *e = ctx;

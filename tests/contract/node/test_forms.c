@@ -1,8 +1,8 @@
 /*
  * Forms of blocks that the CPU backend keeps with their handles: which are made, when, how often,
- * and what becomes of their memory. That results have the same bits with and without them is asked
- * of all products of this folder, each of which is computed several times over the same handles.
- * link: -Wl,--wrap=sherd__view_row_f64
+ * and what becomes of their memory. All tests of products in this folder check that results have
+ * the same bits with and without forms: each product is computed several times over the same
+ * handles. link: -Wl,--wrap=sherd__view_row_f64
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -481,7 +481,7 @@ static void nothing(void *ctx)
 }
 
 /* On a compute thread, with the next ones submitted while it makes the form. */
-static void calls_under_way_together_share_a_form(void **s)
+static void calls_in_progress_together_share_a_form(void **s)
 {
     (void)s;
     enum { CALLS = 8 };
@@ -528,7 +528,7 @@ int main(void)
         EACH(a_call_that_is_cancelled_leaves_a_form_to_the_next, 0),
         EACH(a_value_out_of_range_is_reported_as_without_forms, 0),
         EACH(one_of_several_threads_makes_a_form, 0),
-        EACH(calls_under_way_together_share_a_form, 0),
+        EACH(calls_in_progress_together_share_a_form, 0),
     };
     return cmocka_run_group_tests_name("node/forms", tests, backend_open_all, backend_close_all);
 }

@@ -17,7 +17,7 @@
 /* The faults of a node. */
 typedef enum sim_fault {
     SIM_NONE,
-    SIM_KILL,    /* its process is gone for good */
+    SIM_KILL,    /* its process has ended for good */
     SIM_CUT,     /* the connection breaks, possibly within a record; the node can come back */
     SIM_STOP,    /* it stops answering for good, with the connection open */
     SIM_PAUSE,   /* for two seconds */

@@ -240,7 +240,7 @@ run audit own3 own1 own5 own2 own4 --data A.npy --json -q
 offset, = [f for f in d['findings'] if f['test'] == 'offset']
 assert d['flagged'] == 0 and offset['value'] == 0 and 'of 2 of 2 encodings' in offset['sentence'], offset
 assert not any(s.startswith('masks of') for s in d['unseen']), d['unseen']
-assert any('the numbers of their tasks decide' in w for w in d['warnings'])
+assert any('shares are numbered by their tasks' in w for w in d['warnings'])
 assert any(f['control'] and f['flagged'] and f['test'] == 'coalition' for f in d['findings'])" &&
     run audit own4 --data A.npy --json -q && py "d = json.load(open('out'))
 assert any(s.startswith('masks of 2 of 2 encodings (A, B)') for s in d['unseen']), d['unseen']"

@@ -55,7 +55,7 @@ refuses() { # code, words, name, args
 refuses 3 'hole.csv:8:5: field 2: expected a number, found nothing' "an empty field is reported with line and column" small.conf --data hole.csv
 refuses 2 'd.npy: label = the kind is a column of a .csv' "a column name is refused for a file without column names" named.conf --data d.npy
 sed 's/^loss/layer = softmax\nloss/' small.conf >twice.conf
-refuses 3 'softmax before loss = cross-entropy would be taken twice' "a second softmax is reported" twice.conf --data d.npy
+refuses 3 'softmax before loss = cross-entropy would be applied twice' "a second softmax is reported" twice.conf --data d.npy
 refuses 3 'label.csv: row 6 has the label 3' "a label out of range is reported" small.conf --data label.csv
 refuses 3 "word.csv:8:7: field 3: expected a label, found 'setosa'" "a word is not accepted as a label" small.conf --data word.csv
 refuses 3 "nan.csv:7:5: field 2: expected a number, found 'nan'" "nan is not accepted as a number" small.conf --data nan.csv

@@ -179,7 +179,7 @@ static size_t threads(char before[][16], size_t len, bool check)
     return n;
 }
 
-static void signals_are_for_the_programs_threads(void **state)
+static void threads_of_a_node_block_signals(void **state)
 {
     (void)state;
     static char before[200][16];
@@ -198,7 +198,7 @@ static void signals_are_for_the_programs_threads(void **state)
     assert_int_equal(threads(before, len, true), 0);
 }
 
-static void a_line_names_address_key_name_and_domain(void **state)
+static void the_line_of_a_node_has_address_key_name_and_domain(void **state)
 {
     (void)state;
     sherd_node_options o = options();
@@ -237,7 +237,7 @@ static void refused(int expected, sherd_node_options o, const char *words)
         refused(code, o, words);                                                                   \
     } while (0)
 
-static void options_that_cannot_be_are_refused(void **state)
+static void invalid_options_are_refused(void **state)
 {
     (void)state;
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -411,7 +411,7 @@ static void *end_late(void *node)
     return sherd_node_end(node, 0, NULL) == 0 ? NULL : node;
 }
 
-static void a_node_is_waited_for(void **state)
+static void waiting_for_a_node_ends_with_the_node(void **state)
 {
     (void)state;
     atomic_int asked = 0;
@@ -541,7 +541,7 @@ static void examples_in_memory_are_charged_to_a_ledger(void **state)
         refused(code, o, words);                                                                   \
     } while (0)
 
-static void examples_that_cannot_be_are_refused(void **state)
+static void invalid_examples_are_refused(void **state)
 {
     (void)state;
     static const double x[6];
@@ -593,17 +593,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_and_their_coordinator_share_a_process),
-        cmocka_unit_test(signals_are_for_the_programs_threads),
-        cmocka_unit_test(a_line_names_address_key_name_and_domain),
-        cmocka_unit_test(options_that_cannot_be_are_refused),
+        cmocka_unit_test(threads_of_a_node_block_signals),
+        cmocka_unit_test(the_line_of_a_node_has_address_key_name_and_domain),
+        cmocka_unit_test(invalid_options_are_refused),
         cmocka_unit_test(a_start_that_fails_leaves_no_record),
         cmocka_unit_test(an_allow_list_can_be_replaced),
         cmocka_unit_test(a_running_product_is_waited_for_as_long_as_allowed),
-        cmocka_unit_test(a_node_is_waited_for),
+        cmocka_unit_test(waiting_for_a_node_ends_with_the_node),
         cmocka_unit_test(an_interrupted_wait_leaves_the_node_serving),
         cmocka_unit_test(a_node_ends_with_its_parents_pipe),
         cmocka_unit_test(examples_in_memory_are_charged_to_a_ledger),
-        cmocka_unit_test(examples_that_cannot_be_are_refused),
+        cmocka_unit_test(invalid_examples_are_refused),
         cmocka_unit_test(without_memory_no_node_starts),
     };
     return cmocka_run_group_tests_name("node/inside", tests, begin, end);

@@ -134,7 +134,7 @@ static void nodes_run_until_they_are_stopped(void **state)
     sherd_local_free(NULL);
 }
 
-static void where_none_were_started_it_is_told(void **state)
+static void nodes_that_were_not_started_are_an_error(void **state)
 {
     (void)state;
     sherd_local *l = (sherd_local *)(uintptr_t)1;
@@ -218,7 +218,7 @@ static bool is_there(const char *name)
     return access(path, F_OK) == 0;
 }
 
-static void files_of_something_else_are_kept(void **state)
+static void files_of_other_programs_are_kept(void **state)
 {
     (void)state;
     static const char *const names[] = { "key", "nodes", "node-a.log", "node-1.log" };
@@ -249,7 +249,7 @@ static void files_of_something_else_are_kept(void **state)
 }
 
 /* Every allocation of the first ones fails once. */
-static void memory_can_be_short(void **state)
+static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
     sherd_local_options o = options(1);
@@ -279,11 +279,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_run_until_they_are_stopped),
-        cmocka_unit_test(where_none_were_started_it_is_told),
+        cmocka_unit_test(nodes_that_were_not_started_are_an_error),
         cmocka_unit_test(a_folder_that_others_can_access_is_refused),
         cmocka_unit_test(a_start_that_fails_leaves_nothing_running),
-        cmocka_unit_test(files_of_something_else_are_kept),
-        cmocka_unit_test(memory_can_be_short),
+        cmocka_unit_test(files_of_other_programs_are_kept),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("node/local", tests, begin, end);
 }

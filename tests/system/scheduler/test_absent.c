@@ -346,7 +346,7 @@ static void without_a_spare_it_is_named_and_the_exit_code_is_right(void **s)
         int code;
         const char *told;
     } runs[] = {
-        { "4", 124, "the time given is over; 2 of 3 nodes are up, mute (127.0.0.1:" },
+        { "4", 124, "the time limit expired; 2 of 3 nodes are up, mute (127.0.0.1:" },
         { "25", 7, "2 of 3 nodes are up; mute (127.0.0.1:" },
     };
     uint16_t port;

@@ -305,7 +305,7 @@ static void other_matrices_are_refused(void **s)
     sherd_report_fini(&x.report);
 }
 
-static void the_signer_is_known_by_its_key(void **s)
+static void the_signer_is_identified_by_its_key(void **s)
 {
     (void)s;
     char key[128], fingerprint[64], signer[80];
@@ -392,7 +392,7 @@ static void an_edited_text_is_refused(void **s)
     sherd_report_fini(&x.report);
 }
 
-static void what_cannot_be_certified_is_refused(void **s)
+static void an_operation_that_cannot_be_certified_is_refused(void **s)
 {
     (void)s;
     const sherd_product_options o = { .size = sizeof o };
@@ -567,10 +567,10 @@ int main(void)
         cmocka_unit_test(profiles_give_the_digests_of_the_inputs),
         cmocka_unit_test(float_products_private_ones_and_element_wise_operations_verify),
         cmocka_unit_test(other_matrices_are_refused),
-        cmocka_unit_test(the_signer_is_known_by_its_key),
+        cmocka_unit_test(the_signer_is_identified_by_its_key),
         cmocka_unit_test(a_file_appears_when_it_is_committed),
         cmocka_unit_test(an_edited_text_is_refused),
-        cmocka_unit_test(what_cannot_be_certified_is_refused),
+        cmocka_unit_test(an_operation_that_cannot_be_certified_is_refused),
         cmocka_unit_test(an_exact_product_is_certified_with_the_error_of_its_check),
         cmocka_unit_test(making_and_verifying_can_be_interrupted),
         cmocka_unit_test(a_node_that_does_not_exist_and_a_struct_without_size_are_refused),

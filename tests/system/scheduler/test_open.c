@@ -170,7 +170,7 @@ static void the_nodes_of_a_file_do_the_work(void **state)
     }
 }
 
-static void what_nodes_declare_of_their_devices_is_planned_with(void **state)
+static void plans_use_what_nodes_declare_of_their_devices(void **state)
 {
     (void)state;
     sherd_cluster *c;
@@ -451,7 +451,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(options_must_name_the_nodes),
         T(the_nodes_of_a_file_do_the_work),
-        T(what_nodes_declare_of_their_devices_is_planned_with),
+        T(plans_use_what_nodes_declare_of_their_devices),
         T(a_node_that_never_comes_up_is_an_error_or_left_out),
         T(opening_beyond_the_time_limit_is_a_timeout_for_any_number_of_nodes),
         T(an_absent_node_is_named_once_with_one_hint),

@@ -202,7 +202,7 @@ static void a_call_beyond_its_time_limit_ends_and_the_next_one_works(void **stat
         o.timeout_ms = times[i];
         assert_int_equal(long_product(&o, &r, &d), SHERD_ETIMEOUT);
         assert_true(r.seconds < 5);
-        assert_non_null(strstr(d.message, "time given is over"));
+        assert_non_null(strstr(d.message, "the time limit expired"));
         sherd_report_fini(&r);
         still_works();
     }
@@ -357,7 +357,7 @@ static void with_shuffles(const char *path, const uint8_t *seed, bool dot, bool 
     sherd_meta_free(meta);
 }
 
-static void a_second_operand_that_cannot_be_is_refused(void **state)
+static void an_invalid_second_operand_is_refused(void **state)
 {
     (void)state;
     double x[6] = { 1 }, out[6];
@@ -574,7 +574,7 @@ int main(void)
         cmocka_unit_test(a_call_that_fails_before_nodes_are_at_work_leaves_its_report),
         cmocka_unit_test(options_and_reports_without_a_size_are_refused),
         cmocka_unit_test(element_wise_operations_give_the_promised_bits),
-        cmocka_unit_test(a_second_operand_that_cannot_be_is_refused),
+        cmocka_unit_test(an_invalid_second_operand_is_refused),
         cmocka_unit_test(stored_metadata_gives_the_results_of_its_seed),
         cmocka_unit_test(a_liar_ends_a_strict_call_and_is_left_out_of_others),
         cmocka_unit_test(a_node_that_sends_garbage_after_a_product_is_named),

@@ -160,7 +160,7 @@ static void a_report_is_one_object_under_the_names_of_its_fields(void **state)
     sherd_audit_free(a);
 }
 
-static void a_page_is_its_owners_alone_and_whole_or_not_there(void **state)
+static void a_page_is_private_and_complete_or_absent(void **state)
 {
     sherd_audit_options opt = options();
     sherd_audit *a;
@@ -236,7 +236,7 @@ static void a_record_is_audited_from_its_folder(void **state)
     sherd_audit_free(a);
 }
 
-static void no_memory_ends_an_audit_and_leaves_nothing(void **state)
+static void an_audit_without_memory_fails_and_leaves_nothing(void **state)
 {
     const char *dir = a_record();
     sherd_audit_options opt = options();
@@ -275,7 +275,7 @@ static void progress(void *ctx, const sherd_progress *p)
     w->total = p->total;
 }
 
-static void an_audit_tells_how_far_it_is_and_can_be_ended(void **state)
+static void an_audit_reports_progress_and_can_be_interrupted(void **state)
 {
     sherd_audit_options opt = options();
     sherd_audit *a;
@@ -376,10 +376,10 @@ int main(void)
         cmocka_unit_test(a_simulation_is_audited_from_views),
         cmocka_unit_test(figures_are_the_findings_of_a_scope),
         cmocka_unit_test(a_report_is_one_object_under_the_names_of_its_fields),
-        cmocka_unit_test(a_page_is_its_owners_alone_and_whole_or_not_there),
+        cmocka_unit_test(a_page_is_private_and_complete_or_absent),
         cmocka_unit_test(a_record_is_audited_from_its_folder),
-        cmocka_unit_test(no_memory_ends_an_audit_and_leaves_nothing),
-        cmocka_unit_test(an_audit_tells_how_far_it_is_and_can_be_ended),
+        cmocka_unit_test(an_audit_without_memory_fails_and_leaves_nothing),
+        cmocka_unit_test(an_audit_reports_progress_and_can_be_interrupted),
         cmocka_unit_test(views_that_do_not_belong_together_are_refused),
         cmocka_unit_test(forms_and_folders_that_do_not_exist_are_refused),
         cmocka_unit_test(a_sketch_needs_a_form_nodes_and_a_size),

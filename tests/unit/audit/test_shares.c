@@ -265,7 +265,7 @@ static void records_of_nodes_themselves_are_numbered_by_their_tasks(void **state
         v.of_coordinator = false;
         assert_int_equal(read_shares(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
         assert_true(s.numbered && !s.apart && s.code.shares == 3 && s.seen_len == 3);
-        if (!strstr(s.note, "the numbers of their tasks decide")) fail_msg("%s", s.note);
+        if (!strstr(s.note, "shares are numbered by their tasks")) fail_msg("%s", s.note);
         for (unsigned i = 0; i < nodes; i++) {
             check_share(&s.seen[0], (i + 2) % 3, (i + 2) % 3, 0);
             check_share(&s.seen[2], (i + 2) % 3, (i + 2) % 3, 2);

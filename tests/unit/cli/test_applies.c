@@ -142,8 +142,8 @@ static const sherd__option *option_of(const char *name)
 static void an_option_that_the_scheme_does_not_read_is_found(void **state)
 {
     (void)state;
-    const sherd_scheme_info *plain = sherd_scheme_describe(SHERD_PLAIN),
-                            *share = sherd_scheme_describe(SHERD_SHARE);
+    const sherd_scheme_info *plain = sherd_scheme_get(SHERD_PLAIN),
+                            *share = sherd_scheme_get(SHERD_SHARE);
     parse("--spare 1 --encoding csr", NULL, "");
     assert_string_equal(sherd__opts_unread(&cli, plain, 0)->name, "spare");
     assert_string_equal(sherd__opts_unread(&cli, share, 0)->name, "encoding");
@@ -154,16 +154,15 @@ static void an_option_that_the_scheme_does_not_read_is_found(void **state)
     assert_int_equal(sherd__opt_int(&cli, "group"), 0);
     parse("--public b", NULL, "");
     assert_null(sherd__opts_unread(&cli, share, 0));
-    assert_string_equal(sherd__opts_unread(&cli, sherd_scheme_describe(SHERD_BLIND), 0)->name,
-                        "public");
+    assert_string_equal(sherd__opts_unread(&cli, sherd_scheme_get(SHERD_BLIND), 0)->name, "public");
 }
 
 static void its_refusal_names_a_scheme_that_reads_it(void **state)
 {
     (void)state;
     sherd_diag d = { 0 };
-    const sherd_scheme_info *plain = sherd_scheme_describe(SHERD_PLAIN),
-                            *share = sherd_scheme_describe(SHERD_SHARE);
+    const sherd_scheme_info *plain = sherd_scheme_get(SHERD_PLAIN),
+                            *share = sherd_scheme_get(SHERD_SHARE);
     static const char *const named[][2] = {
         { "group", "permute" }, { "bits-b", "share" }, { "masks", "blind" }, { "public", "share" }
     };

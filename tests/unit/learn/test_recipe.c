@@ -288,7 +288,7 @@ static void a_duplicate_key_names_both_lines(void **s)
     sherd_diag d;
     snprintf(text, sizeof text, "%s\nrate = 2\n", whole);
     assert_int_equal(parse(&r, text, &d), SHERD_EFORMAT);
-    assert_string_equal(d.message, "r.conf:22: rate is in line 19 too");
+    assert_string_equal(d.message, "r.conf:22: rate is also in line 19");
 }
 
 static void every_prefix_is_read_or_refused(void **s)

@@ -261,7 +261,7 @@ static void a_comparison_can_be_interrupted(void **s)
     assert_int_equal(d.code, SHERD_EINTERRUPTED);
 }
 
-static void any_allocation_may_fail(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     static double turned[M * N];
@@ -296,7 +296,7 @@ int main(void)
         cmocka_unit_test(operands_and_results_of_wrong_shapes_are_refused),
         cmocka_unit_test(profiles_of_the_operands_are_used),
         cmocka_unit_test(a_comparison_can_be_interrupted),
-        cmocka_unit_test(any_allocation_may_fail),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -302,7 +302,7 @@ static void a_missing_file_is_an_error_of_its_path(void **s)
     assert_int_equal(sherd_meta_take(&m, "/nowhere/at/all", &r, &o, NULL, NULL), SHERD_EOPEN);
 }
 
-static void any_allocation_may_fail(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     int err = SHERD_ENOMEM;
@@ -333,7 +333,7 @@ int main(void)
         CASE(a_locked_file_is_waited_for),
         CASE(digesting_operands_can_be_interrupted),
         CASE(a_missing_file_is_an_error_of_its_path),
-        CASE(any_allocation_may_fail),
+        CASE(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

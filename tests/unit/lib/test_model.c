@@ -205,7 +205,7 @@ static void inputs_that_were_divided_are_not_divided_again(void **s)
     sherd_model_free(m);
 }
 
-static void fixed_point_goes_by_pieces_of_1000_rows(void **s)
+static void fixed_point_has_one_exponent_for_1000_rows(void **s)
 {
     (void)s;
     sherd_model *m = model("");
@@ -387,7 +387,7 @@ int main(void)
         cmocka_unit_test(the_check_for_space_leaves_no_file),
         cmocka_unit_test(outputs_are_those_of_the_layers),
         cmocka_unit_test(inputs_that_were_divided_are_not_divided_again),
-        cmocka_unit_test(fixed_point_goes_by_pieces_of_1000_rows),
+        cmocka_unit_test(fixed_point_has_one_exponent_for_1000_rows),
         cmocka_unit_test(a_multiplier_of_the_caller_computes_the_products),
         cmocka_unit_test(labels_give_an_accuracy),
         cmocka_unit_test(hooks_count_rows_and_interrupt),

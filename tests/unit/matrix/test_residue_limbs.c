@@ -330,7 +330,7 @@ static void sorted_operands_are_the_same_strips_and_give_the_same_products(void 
     at_each_level(sorted_operands);
 }
 
-static void columns_that_are_sorted_by_themselves_come_to_their_places(void **s)
+static void columns_that_are_sorted_separately_are_stored_in_their_places(void **s)
 {
     (void)s;
     at_each_level(columns_at_a_time);
@@ -389,7 +389,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_residue_that_is_not_below_its_prime_is_detected),
         cmocka_unit_test(threads_give_the_same_bits),
         cmocka_unit_test(sorted_operands_are_the_same_strips_and_give_the_same_products),
-        cmocka_unit_test(columns_that_are_sorted_by_themselves_come_to_their_places),
+        cmocka_unit_test(columns_that_are_sorted_separately_are_stored_in_their_places),
         cmocka_unit_test(a_residue_that_is_not_below_its_prime_is_detected_in_sorting),
         cmocka_unit_test(the_self_test_passes_and_the_speed_is_measured),
         cmocka_unit_test(tiles_are_not_used_if_openblas_coretype_is_set),

@@ -130,7 +130,7 @@ static void stop(void)
     }
 }
 
-/* All members join in the session in use, and learn of each other. */
+/* All members join in the session in use, and get the roster. */
 static void join(uint32_t nodes, uint32_t survivors, uint32_t colluding)
 {
     uint8_t training[SHERD__ABOUT], more[SHERD__SECURE_TRAINING];

@@ -107,7 +107,7 @@ static void forecasts_are_those_of_one_product_each(void **s)
 }
 
 /* Two nodes are too few for share; one operand is too wide for it. */
-static void an_impossible_choice_says_why_and_others_stay(void **s)
+static void an_impossible_choice_has_its_reason_and_others_stay(void **s)
 {
     (void)s;
     const sherd_product_options o = { .size = sizeof o, .name_a = "a.npy" };
@@ -135,7 +135,7 @@ static void an_impossible_choice_says_why_and_others_stay(void **s)
     a[3] = 3;
 }
 
-static void what_no_choice_can_do_fails(void **s)
+static void a_request_that_no_choice_supports_fails(void **s)
 {
     (void)s;
     sherd_product_options o = { .size = sizeof o, .exact = true };
@@ -213,7 +213,7 @@ static void forecasting_reports_progress_and_can_be_interrupted(void **s)
     sherd_choices_free(c);
 }
 
-static void any_allocation_of_a_list_may_fail(void **s)
+static void every_failed_allocation_of_a_list_is_reported(void **s)
 {
     (void)s;
     const sherd_product_options o = { .size = sizeof o };
@@ -234,11 +234,11 @@ int main(void)
         cmocka_unit_test(every_scheme_is_listed_with_its_groups),
         cmocka_unit_test(the_preferred_choice_comes_first_and_once),
         cmocka_unit_test(forecasts_are_those_of_one_product_each),
-        cmocka_unit_test(an_impossible_choice_says_why_and_others_stay),
-        cmocka_unit_test(what_no_choice_can_do_fails),
+        cmocka_unit_test(an_impossible_choice_has_its_reason_and_others_stay),
+        cmocka_unit_test(a_request_that_no_choice_supports_fails),
         cmocka_unit_test(a_large_result_has_no_measured_times),
         cmocka_unit_test(forecasting_reports_progress_and_can_be_interrupted),
-        cmocka_unit_test(any_allocation_of_a_list_may_fail),
+        cmocka_unit_test(every_failed_allocation_of_a_list_is_reported),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

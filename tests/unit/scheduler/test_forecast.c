@@ -50,7 +50,7 @@ static void a_product_of_a_hundred_shares_can_be_predicted(void **state)
 }
 
 /* The message names the limit and the way around it, with figures. */
-static void a_result_too_large_to_rehearse_is_reported_with_the_limit(void **state)
+static void a_result_too_large_to_calibrate_with_is_reported_with_the_limit(void **state)
 {
     (void)state;
     const sherd_forecast_options with = { .size = sizeof with, .nodes = 4, .node_memory = MEMORY };
@@ -194,7 +194,7 @@ int main(void)
         cmocka_unit_test(a_prediction_uses_the_domains_of_a_node_file),
         cmocka_unit_test(a_forecast_that_fails_leaves_its_result),
         cmocka_unit_test(a_forecast_can_be_interrupted_at_each_question),
-        cmocka_unit_test(a_result_too_large_to_rehearse_is_reported_with_the_limit),
+        cmocka_unit_test(a_result_too_large_to_calibrate_with_is_reported_with_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

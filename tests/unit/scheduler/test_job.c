@@ -109,7 +109,7 @@ static void a_job_that_ends_within_a_block_frees_its_source(void **state)
         }
         for (unsigned i = 0; i < moves; i++) world_move(&w, 0, true);
         assert_true(w.scheme.live > 0);
-        sherd__job_fail(w.job, SHERD_ETIMEOUT, NULL, "the time given is over");
+        sherd__job_fail(w.job, SHERD_ETIMEOUT, NULL, "the time limit expired");
         world_stop(&w);
     }
 }
@@ -319,7 +319,7 @@ static void slow_answers_allow_a_silent_node_a_minute_at_most(void **state)
 }
 
 /* Neither for another work nor for the remaining nodes. */
-static void a_pace_does_not_count_once_its_node_or_job_has_ended(void **state)
+static void times_of_a_node_do_not_count_once_it_or_its_job_has_ended(void **state)
 {
     (void)state;
     world w = { 0 };
@@ -473,7 +473,7 @@ int main(void)
         T(without_nodes_the_job_ends),
         T(a_node_that_answers_no_task_is_expelled),
         T(slow_answers_allow_a_silent_node_a_minute_at_most),
-        T(a_pace_does_not_count_once_its_node_or_job_has_ended),
+        T(times_of_a_node_do_not_count_once_it_or_its_job_has_ended),
         T(an_expelled_node_gets_another_chance_in_the_next_job),
         T(a_wrong_answer_bans_its_node_or_ends_a_strict_job),
         T(a_node_whose_answers_are_all_wrong_counts_as_one_liar),

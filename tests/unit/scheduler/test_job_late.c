@@ -62,7 +62,7 @@ static void a_failed_job_keeps_its_first_error(void **state)
     w = (world){ .scheme.shape.threshold = 3 };
     world_start(&w, 4, 1, 2, 2, 0, true);
     world_settle(&w);
-    sherd__job_fail(w.job, SHERD_ETIMEOUT, NULL, "the time given is over");
+    sherd__job_fail(w.job, SHERD_ETIMEOUT, NULL, "the time limit expired");
     sherd__job_node_banned(w.job, 3, "a result of another length");
     world_part(&w, 3, true, false);
     sherd__job_count(w.job, &stats);

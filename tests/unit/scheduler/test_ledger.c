@@ -77,7 +77,7 @@ static double seen(const layout *l, const table *t, uint32_t domain, int which)
     return whole > 0 ? part / whole : 0;
 }
 
-static void gifts_in_any_order_agree_with_a_plain_table(void **state)
+static void grants_in_any_order_agree_with_a_plain_table(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 400; round++) {
@@ -419,7 +419,7 @@ static void a_cell_outside_the_scheme_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gifts_in_any_order_agree_with_a_plain_table),
+        cmocka_unit_test(grants_in_any_order_agree_with_a_plain_table),
         cmocka_unit_test(a_cell_outside_the_scheme_is_refused),
         cmocka_unit_test(a_plan_always_fits_its_own_bound),
         cmocka_unit_test(nodes_of_one_domain_share_one_account),

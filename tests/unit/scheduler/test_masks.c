@@ -149,7 +149,7 @@ static void no_two_files_share_a_mask(void **s)
     assert_memory_not_equal(keys[0], keys[1], 32);
 }
 
-static void the_bits_of_integers_in_b_are_as_many_as_needed(void **s)
+static void integers_in_b_get_the_smallest_width_that_holds_them(void **s)
 {
     (void)s;
     static const int32_t wide[4] = { 1, -100000, 5, 0 }, none[4] = { 0 };
@@ -443,7 +443,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_contains_the_products_of_its_masks),
         cmocka_unit_test(no_two_files_share_a_mask),
-        cmocka_unit_test(the_bits_of_integers_in_b_are_as_many_as_needed),
+        cmocka_unit_test(integers_in_b_get_the_smallest_width_that_holds_them),
         cmocka_unit_test(a_failed_preparation_leaves_the_earlier_file),
         cmocka_unit_test(only_hiding_marks_rows_as_used),
         cmocka_unit_test(masks_that_change_during_a_product_are_named),

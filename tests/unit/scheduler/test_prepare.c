@@ -176,7 +176,7 @@ static void invalid_options_are_refused_with_a_message(void **state)
                      SHERD_EUNSUPPORTED);
 }
 
-static void what_nodes_say_of_their_devices_is_planned_with(void **state)
+static void plans_use_what_nodes_declare_of_their_devices(void **state)
 {
     (void)state;
     enum { SIDE = 600 };
@@ -700,7 +700,7 @@ int main(void)
         cmocka_unit_test(without_a_seed_every_call_draws_one),
         cmocka_unit_test(all_random_numbers_come_from_the_given_entropy),
         cmocka_unit_test(invalid_options_are_refused_with_a_message),
-        cmocka_unit_test(what_nodes_say_of_their_devices_is_planned_with),
+        cmocka_unit_test(plans_use_what_nodes_declare_of_their_devices),
         cmocka_unit_test(private_schemes_refuse_element_wise_operations),
         cmocka_unit_test(a_seed_does_not_determine_masks),
         cmocka_unit_test(nonfinite_values_are_refused_in_exact_mode_with_their_place),

@@ -24,7 +24,7 @@ static int check(const sherd_cluster_options *o, uint32_t *nodes, bool *loopback
     return sherd_cluster_check(nodes, loopback, o, d);
 }
 
-static void nodes_are_counted_and_looked_at(void **state)
+static void nodes_are_counted_and_their_state_is_read(void **state)
 {
     (void)state;
     sherd_cluster_options o = { .size = sizeof o, .nodes = here };
@@ -44,7 +44,7 @@ static void nodes_are_counted_and_looked_at(void **state)
     assert_true(nodes == 7 && loopback);
 }
 
-static void a_file_counts_as_its_text(void **state)
+static void a_file_is_read_like_its_text(void **state)
 {
     (void)state;
     char path[] = "/tmp/sherd-source-XXXXXX";
@@ -78,7 +78,7 @@ static void one_source_of_nodes_is_named(void **state)
     assert_int_equal(nodes, 77);
 }
 
-static void a_list_without_nodes_is_told(void **state)
+static void a_list_without_nodes_is_refused(void **state)
 {
     (void)state;
     sherd_cluster_options o = { .size = sizeof o, .nodes = "* role=coordinator\n" };
@@ -91,7 +91,7 @@ static void a_list_without_nodes_is_told(void **state)
     assert_non_null(strstr(d.message, "list of nodes:2"));
 }
 
-static void a_scheme_says_how_many_nodes_it_needs(void **state)
+static void a_scheme_states_how_many_nodes_it_needs(void **state)
 {
     (void)state;
     sherd_product_options work = { .size = sizeof work, .scheme = SHERD_SHARE };
@@ -133,7 +133,7 @@ static void domains_of_a_list_are_counted(void **state)
 }
 
 /* Nothing is started before that: the program does not exist. */
-static void opening_for_some_work_checks_it_first(void **state)
+static void opening_a_cluster_checks_its_work_first(void **state)
 {
     (void)state;
     sherd_product_options work = { .size = sizeof work, .scheme = SHERD_SHARE };
@@ -152,7 +152,7 @@ static void opening_for_some_work_checks_it_first(void **state)
     assert_null(strstr(d.message, "needs 3 or more"));
 }
 
-static void memory_can_be_short(void **state)
+static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
     sherd_cluster_options o = { .size = sizeof o, .nodes = here };
@@ -172,14 +172,14 @@ static void memory_can_be_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_are_counted_and_looked_at),
-        cmocka_unit_test(a_file_counts_as_its_text),
+        cmocka_unit_test(nodes_are_counted_and_their_state_is_read),
+        cmocka_unit_test(a_file_is_read_like_its_text),
         cmocka_unit_test(one_source_of_nodes_is_named),
-        cmocka_unit_test(a_list_without_nodes_is_told),
-        cmocka_unit_test(a_scheme_says_how_many_nodes_it_needs),
+        cmocka_unit_test(a_list_without_nodes_is_refused),
+        cmocka_unit_test(a_scheme_states_how_many_nodes_it_needs),
         cmocka_unit_test(domains_of_a_list_are_counted),
-        cmocka_unit_test(opening_for_some_work_checks_it_first),
-        cmocka_unit_test(memory_can_be_short),
+        cmocka_unit_test(opening_a_cluster_checks_its_work_first),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("scheduler/source", tests, NULL, NULL);
 }

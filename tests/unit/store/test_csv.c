@@ -136,7 +136,7 @@ static void errors_are_reported_with_line_and_column(void **s)
     refuses("\"a\nb\",c\n1,2\n1,x\n", &label_last, SHERD_EFORMAT,
             "f.csv:4:3: field 2: expected a label, found 'x'");
     refuses("1,2\n1,2\n\n1,2\n", &label_last, SHERD_EFORMAT,
-            "f.csv:4:1: expected the end of the file behind an empty line");
+            "f.csv:4:1: expected the end of the file after an empty line");
     refuses("1,2,3\n1,2\n", &label_last, SHERD_EFORMAT,
             "f.csv:2:4: expected 3 fields as in the first line, found 2");
     refuses("1,2,3\n1,2,3,4\n", &label_last, SHERD_EFORMAT,
@@ -155,7 +155,7 @@ static void errors_are_reported_with_line_and_column(void **s)
     refuses("1,2\n1,-1\n", &label_last, SHERD_EFORMAT, "f.csv:2:3: field 2: expected a label");
     refuses("1,2\n1,4294967295\n", &label_last, SHERD_EFORMAT, "f.csv:2:3: field 2: expected a l");
     refuses("1,2\n1e309,1\n", &label_last, SHERD_EFORMAT,
-            "f.csv:2:1: field 1: '1e309' is beyond what a double holds");
+            "f.csv:2:1: field 1: '1e309' is outside the range of a double");
     refuses("1,2\n\x1b[2J\xff,1\n", &label_last, SHERD_EFORMAT,
             "f.csv:2:1: field 1: expected a number, found '?[2J?'");
     sherd__csv c;

@@ -57,7 +57,7 @@ static const sherd__hello_device two_devices[] = {
     { SHERD__DOES_ALL, 90, 400, 0, 1 << 20, 2 }, { SHERD__DOES_F64, 8000, 0, 1u << 31, 1 << 24, 8 }
 };
 
-/* Returns how many devices the coordinator hears of where the node declares two. */
+/* Returns how many devices the coordinator learns of if the node declares two. */
 static uint32_t devices_heard(uint32_t co_max, uint32_t no_max)
 {
     pair p;
