@@ -1,4 +1,4 @@
-/* The command with one additional scheme (unhidden.c). */
+/* The command with one additional scheme (schemes.c). */
 #include "cli/cli.h"
 #include "cli/early.h"
 

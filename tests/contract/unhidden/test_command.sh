@@ -1,5 +1,5 @@
 #!/bin/sh
-# A scheme that is registered by one line and hides nothing (unhidden.c): help, plans, reports,
+# A scheme that is registered by one line (schemes.c) and hides nothing (unhidden.c): help, plans, reports,
 # certificates and trainings of the command state that it is not private. Prints TAP.
 SHERD=${BUILD:-build/plain}/tests/contract/unhidden/prog_sherd
 . "$(dirname "$0")/../../support/tap.sh"

@@ -1,5 +1,5 @@
 /*
- * A scheme that is registered by one line (unhidden.c) and claims nothing: the library reports that
+ * A scheme that is registered by one line (schemes.c) and claims nothing: the library reports that
  * it is not private, and its products, forecasts and kept operands are correct.
  */
 #include <setjmp.h>
