@@ -210,7 +210,7 @@ static void correlated_neighbours_are_detected_as_pairs(void **s)
 }
 
 /* The rule: residues are drawn by rejection. Words of 24 bits reduced by % have a bias that some
- * 11000 residues show at 1e-12. Of 32 bits 1.4e9 do, and of 64 bits no audit can: hence the rule. */
+ * 11000 residues show at 1e-12. Of 32 bits, 1.4e9 do; of 64 bits, no audit sees it. */
 static void the_bias_of_reduced_words_is_detected(void **s)
 {
     static uint32_t words[MANY];
