@@ -218,8 +218,8 @@ static int write_script(const sherd__plot *p, const char *path, const char *data
 
 /* ---- gnuplot --------------------------------------------------------------------------------- */
 
-/* Waits for gnuplot, for at most GNUPLOT_SECONDS, and until a signal at most. A signal that came
- * before the call, and ended the training that is drawn, does not count. */
+/* Waits for gnuplot, for at most GNUPLOT_SECONDS, and until a signal at most. A signal that was
+ * received before the call, and ended the training that is drawn, does not count. */
 static int await(pid_t pid, int *status)
 {
     double until = sherd__clock_s() + GNUPLOT_SECONDS;

@@ -75,11 +75,11 @@ SHERD_API int sherd_certificate_make(sherd_certificate *c, const sherd_certified
 SHERD_API const char *sherd_certificate_text(const sherd_certificate *c, size_t *len);
 /** Writes the text to disk, to appear at `path` (mode 0600) with sherd_certificate_commit. Until
  *  then a file of that name is unchanged; sherd_certificate_free discards what was written.
- *  SHERD_EINVAL: there is no text, or a file was begun; SHERD_EOPEN, SHERD_EIO. */
+ *  SHERD_EINVAL: there is no text, or a file was started; SHERD_EOPEN, SHERD_EIO. */
 SHERD_API int sherd_certificate_begin(sherd_certificate *c, const char *path,
                                       sherd_diag *d) SHERD_MUST;
-/** Publishes the file. SHERD_EINVAL: none was begun; SHERD_EIO, SHERD_EOPEN: a file of that name is
- *  unchanged. */
+/** Publishes the file. SHERD_EINVAL: none was started; SHERD_EIO, SHERD_EOPEN: a file of that name
+ *  is unchanged. */
 SHERD_API int sherd_certificate_commit(sherd_certificate *c, sherd_diag *d) SHERD_MUST;
 /** Does both. */
 SHERD_API int sherd_certificate_write(sherd_certificate *c, const char *path,

@@ -229,12 +229,12 @@ def stranger(g):
     identity = link.Identity()
     try:
         Coordinator(g.world.node.port, identity, g.world.node.pins).close()
-        return "let in"
+        return "accepted"
     except (Ended, TimeoutError):
-        return "turned away"
+        return "rejected"
 
 
-case("a key outside every group", "turned away", rings(), stranger)
+case("a key outside every group", "rejected", rings(), stranger)
 for state in ("new", "met", "stepped"):
     case(f"group: drops the job, {state}", 0, rings(state), lambda g: g.c.drop() or 0)
     case(f"group: cancels the job, {state}", 0, rings(state), lambda g: g.c.cancel() or 0)

@@ -85,13 +85,13 @@ def refused(name, wanted, function):
 
 # Before and during TLS: no session is established.
 
-def turned_away(world, **options):
+def connects(world, **options):
     try:
         c = world.new(**options)
         c.close()
-        return "let in"
+        return "accepted"
     except (Ended, TimeoutError, OSError):
-        return "turned away"
+        return "rejected"
 
 
 def bytes_first(data, wait=0.0):
@@ -116,11 +116,11 @@ case("zeros", "closed")(bytes_first(bytes(100000)))
 case("noise", "closed")(bytes_first(bytes(range(256)) * 100))
 case("half a ClientHello", "closed")(bytes_first(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"))
 case("nothing at all", "closed")(bytes_first(b""))
-case("TLS 1.2", "turned away")(lambda w: turned_away(
+case("TLS 1.2", "rejected")(lambda w: connects(
     w, versions=(SSL.TLS1_2_VERSION, SSL.TLS1_2_VERSION)))
-case("a wrong ALPN name", "turned away")(lambda w: turned_away(w, alpn=b"sherd/0"))
-case("no ALPN name", "turned away")(lambda w: turned_away(w, alpn=None))
-case("an unknown key", "turned away")(lambda w: turned_away(w, who=link.Identity()))
+case("a wrong ALPN name", "rejected")(lambda w: connects(w, alpn=b"sherd/0"))
+case("no ALPN name", "rejected")(lambda w: connects(w, alpn=None))
+case("an unknown key", "rejected")(lambda w: connects(w, who=link.Identity()))
 
 
 def half_open(world):
@@ -465,7 +465,7 @@ def reads_nothing(world):
                 c.link.sock.send(c.link.unsent[:1])
     except OSError:
         return "ended"
-    return "goes on"
+    return "continues"
 
 
 def canary(world, stop, waits, faults):

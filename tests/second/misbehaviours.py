@@ -235,7 +235,7 @@ for name, changes in {
         "a device of infinite speed": {"devices": [DEVICE, device(residue_gflops=float("inf"))]},
         "a device of a negative speed": {"devices": [device(gflops=-1.0)]},
         "a device that does nothing": {"devices": [device(does=0)]},
-        "a device that does what nobody knows": {"devices": [device(does=2**32 - 16)]}}.items():
+        "a device with an unknown capability": {"devices": [device(does=2**32 - 16)]}}.items():
     kind(f"sends WELCOME with {name}", hello=greeting(**changes))
 for field in DEVICE:
     kind(f"sends WELCOME with a device without {field}", hello=greeting(

@@ -2,7 +2,8 @@
  * Forms of blocks that the CPU backend keeps with their handles: which are made, when, how often,
  * and what becomes of their memory. All tests of products in this folder check that results have
  * the same bits with and without forms: each product is computed several times over the same
- * handles. link: -Wl,--wrap=sherd__view_row_f64
+ * handles.
+ * link: -Wl,--wrap=sherd__view_row_f64
  */
 #include <stdarg.h>
 #include <stddef.h>

@@ -100,7 +100,7 @@ static void as_many_faults_as_spare_nodes_do_not_change_the_result(void **state)
         o.fault = (sim_fault)(SIM_NONE + 1 + seed % SIM_FAULTS); /* SIM_FAULTS: any mix */
         o.fault_early = seed % 3 == 0;
         must_be_right(&o, &r);
-        if (r.encodings != 1) describe(&o, &r, "it was coded anew");
+        if (r.encodings != 1) describe(&o, &r, "it was coded again");
         struck += r.struck;
         cancelled += r.cancelled > 0;
     }
@@ -130,7 +130,7 @@ static void products_of_windows_survive_as_many_faults(void **state)
         o.fault = (sim_fault)(SIM_NONE + 1 + seed % SIM_FAULTS);
         o.fault_early = seed % 3 == 0;
         must_be_right(&o, &r);
-        if (r.encodings != 1) describe(&o, &r, "it was coded anew");
+        if (r.encodings != 1) describe(&o, &r, "it was coded again");
         struck += r.struck;
     }
     assert_true(struck > 150);
@@ -219,7 +219,7 @@ static void a_hundred_nodes_decode_with_any_sufficient_remainder(void **state)
         o.faulty = 20;
         o.fault = SIM_FAULTS;
         must_be_right(&o, &r);
-        if (r.encodings != 1) describe(&o, &r, "it was coded anew");
+        if (r.encodings != 1) describe(&o, &r, "it was coded again");
     }
 }
 

@@ -89,7 +89,7 @@ for file in silent folder /dev/null /dev/full; do
 done
 ends 4 0 'link: is a symbolic link' node --data d.npz --ledger link || ok=1
 ends 4 0 'none/l: cannot open for writing' node --data d.npz --ledger none/l || ok=1
-report $ok "a node's ledger that is not a regular file, or cannot be made, is told at once"
+report $ok "a node's ledger that is not a regular file, or cannot be created, is reported at once"
 ok=0
 for file in silent folder /dev/zero; do
     ends 6 0 "$file: not a regular file" timeout -s KILL 20 "$S" node --key $file --allow allow || ok=1

@@ -6,8 +6,8 @@
 PY=/usr/bin/python3
 py() { "$PY" -c "import json, numpy as np
 $1" >>err 2>&1; }
-# told CODE WORDS REMEDY ARGS...: checks the exit code, and words and remedy on stderr
-told() {
+# hints CODE WORDS REMEDY ARGS...: checks the exit code, and words and remedy on stderr
+hints() {
     want=$1 words=$2 remedy=$3
     shift 3
     fails "$want" "$words" "$@" && grep -q -- "try: .*$remedy" err
@@ -32,7 +32,7 @@ np.savez('wide.npz', x=x, y=np.eye(3)[y]); np.savez('none.npz', x=x[:0], y=y[:0]
 np.save('narrow.npy', x[:, :1]); np.savez('half.npz', x=x); x[5, 2] = np.nan; np.savez('nan.npz', x=x, y=y)
 np.savetxt('some.csv', np.ones((3, 5)), delimiter=',')"
 
-train() { told "$1" "$2" "$3" train good.conf --data "$4"; }
+train() { hints "$1" "$2" "$3" train good.conf --data "$4"; }
 train 3 "onehot.npz: y: expected 1 column, found 2" "y.argmax(axis=1)" onehot.npz &&
     train 3 "wide.npz: y: expected 1 column, found 3" "targets = values" wide.npz &&
     train 3 "short.npz: x has 60 rows and y has 50" "each row of inputs" short.npz &&
@@ -47,37 +47,37 @@ report $? "a file without examples is named"
 ok=0
 for units in 2000000000 99999999999999999999 0 -3; do
     conf "s/dense 8/dense $units/"
-    told 3 "bad.conf:2: layer: expected dense and a whole number from 1 to 1000000000, found 'dense $units'" \
+    hints 3 "bad.conf:2: layer: expected dense and a whole number from 1 to 1000000000, found 'dense $units'" \
         TRAINING.md train bad.conf --data good.npz || ok=1
 done
 report $ok "a width out of range is reported with the range"
 
-told 2 "--aggregate: expected .*, found 'halving'" "did you mean halving-doubling" train spiral -n 2 \
+hints 2 "--aggregate: expected .*, found 'halving'" "did you mean halving-doubling" train spiral -n 2 \
     --by gradients --aggregate halving &&
-    told 2 "--survivors 2: expected 3 or more, since" "leave it out" train spiral -n 3 --by gradients \
+    hints 2 "--survivors 2: expected 3 or more, since" "leave it out" train spiral -n 3 --by gradients \
         --aggregate secure --simulate --survivors 2 &&
-    told 2 "--average needs --local-steps" "add --local-steps" train spiral -n 2 --by gradients \
+    hints 2 "--average needs --local-steps" "add --local-steps" train spiral -n 2 --by gradients \
         --average weighted &&
-    told 2 "--staleness-max needs --async" "add --async" train spiral -n 2 --by gradients \
+    hints 2 "--staleness-max needs --async" "add --async" train spiral -n 2 --by gradients \
         --staleness-max 3 &&
-    told 2 "4 colluding nodes: expected 1 to 3 of 5" "more nodes" train spiral -n 5 --by gradients \
+    hints 2 "4 colluding nodes: expected 1 to 3 of 5" "more nodes" train spiral -n 5 --by gradients \
         --aggregate secure --simulate --colluding 4
 report $? "options that exclude each other, or are out of range, have a remedy"
 
-told 4 "--seed names a file of 32 bytes; 7: cannot open" "head -c 32" train spiral --seed 7 &&
-    told 4 "--seed names a file of 32 bytes; 7: cannot open" "head -c 32" meta build --nodes 3 \
+hints 4 "--seed names a file of 32 bytes; 7: cannot open" "head -c 32" train spiral --seed 7 &&
+    hints 4 "--seed names a file of 32 bytes; 7: cannot open" "head -c 32" meta build --nodes 3 \
         --seed 7 -o meta.npz z=dot:4x4x4
 report $? "a number as a seed is answered with the description of a seed"
 
-told 2 "\"z=dott:3x4x5\": 'dott' is not a kind of operation" "did you mean 'dot'" meta build \
+hints 2 "\"z=dott:3x4x5\": 'dott' is not a kind of operation" "did you mean 'dot'" meta build \
     z=dott:3x4x5 --nodes 3 -o meta.npz &&
-    told 2 "'sigmoyd' is not a kind of operation" "did you mean 'sigmoid'" meta build a=sigmoyd:3x4 \
+    hints 2 "'sigmoyd' is not a kind of operation" "did you mean 'sigmoid'" meta build a=sigmoyd:3x4 \
         --nodes 3 -o meta.npz &&
-    told 2 "expected an operation, found \"z=foo:3x4\"" "NAME=dot" meta build z=foo:3x4 --nodes 3 \
+    hints 2 "expected an operation, found \"z=foo:3x4\"" "NAME=dot" meta build z=foo:3x4 --nodes 3 \
         -o meta.npz
 report $? "a misspelt kind of operation is reported with the nearest"
 
-told 3 "some.csv: is not a .npy, .npz or IDX file" "save it with numpy.save" audit --simulate permute \
+hints 3 "some.csv: is not a .npy, .npz or IDX file" "save it with numpy.save" audit --simulate permute \
     --data some.csv
 report $? "an audit names the file types that it reads"
 
@@ -103,8 +103,8 @@ run train spiral --epochs 3 --checkpoint chian --resume
 report $? "resuming without a checkpoint reports that the run begins with the first step"
 cp -r chain headless
 rm headless/head
-told 12 "headless/head: is missing" "another folder: --initial" verify headless &&
-    echo junk >headless/head && told 12 "head: is damaged" "another folder" train spiral --epochs 9 \
+hints 12 "headless/head: is missing" "another folder: --initial" verify headless &&
+    echo junk >headless/head && hints 12 "head: is damaged" "another folder" train spiral --epochs 9 \
     --checkpoint headless --resume &&
     run train spiral --epochs 1 --initial headless/checkpoint-000000000003.npz && [ $code = 0 ]
 report $? "the error for a chain without its head explains how to use its weights"

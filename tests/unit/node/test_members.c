@@ -474,7 +474,7 @@ static void the_members_of_a_coordinator_share_a_limit_of_log_lines(void **unuse
 static void failing_links_share_a_limit_of_log_lines(void **unused)
 {
     (void)unused;
-    sherd__listener *l = begin(AFTER, false); /* which does not have the key of BEFORE */
+    sherd__listener *l = begin(AFTER, false); /* without the key in BEFORE */
     for (uint32_t i = 1; i <= SHERD__LINES_MAX + 5; i++) {
         if (i > 1) assert_int_equal(allreduce_meet(), 0);
         assert_int_equal(allreduce_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 1);

@@ -1,0 +1,1 @@
+/* Process 0 prints, and nobody else. */

@@ -1,0 +1,1 @@
+"""A session that goes on."""

@@ -1,0 +1,1 @@
+/* Nodes are told of the product. */
