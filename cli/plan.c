@@ -14,7 +14,6 @@
 #include "cli/nodes.h"
 #include "cli/operands.h"
 #include "cli/rows.h"
-#include "cli/work.h"
 
 /* ---- forecasts ------------------------------------------------------------------------------- */
 

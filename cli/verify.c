@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "cli/fields.h"
+#include "cli/operands.h"
 #include "cli/verify.h"
 #include "cli/work.h"
+#include "sherd/certificate.h"
 
 typedef struct verification {
     sherd_certificate *certificate;
