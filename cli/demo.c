@@ -181,11 +181,8 @@ static json_t *run_object(const sherd_operation_info *x, double local)
     json_t *o = json_pack("{s:I, s:I, s:f}", "bytes_out", (json_int_t)total(r->bytes_out, r->nodes),
                           "bytes_in", (json_int_t)total(r->bytes_in, r->nodes), "local_seconds",
                           local);
-    size_t count;
-    const sherd_field *fields = sherd_report_fields(&count);
-    sherd__fields_json_of(o, r, fields, count, of_report);
-    fields = sherd_check_fields(&count);
-    sherd__fields_json_of(o, x->check, fields, count, of_check);
+    sherd__fields_json_of(o, r, sherd_report_fields, of_report);
+    sherd__fields_json_of(o, x->check, sherd_check_fields, of_check);
     return o;
 }
 

@@ -79,18 +79,31 @@ static bool among(const char *name, const char *const *names)
     return false;
 }
 
-void sherd__fields_json_of(json_t *obj, const void *x, const sherd_field *fields, size_t count,
-                           const char *const *names)
+static void add(json_t *obj, const void *x, sherd__fields table, const char *const *names,
+                bool wanted)
 {
-    for (size_t i = 0; i < count; i++)
-        if (among(fields[i].name, names))
-            json_object_set_new(obj, fields[i].name, sherd__field_json(x, &fields[i]));
+    size_t count;
+    const sherd_field *f = table(&count);
+    for (const sherd_field *end = f + count; f < end; f++)
+        if (among(f->name, names) == wanted)
+            json_object_set_new(obj, f->name, sherd__field_json(x, f));
 }
 
-void sherd__fields_json(json_t *obj, const void *x, const sherd_field *fields, size_t count,
+void sherd__fields_json_of(json_t *obj, const void *x, sherd__fields fields,
+                           const char *const *names)
+{
+    add(obj, x, fields, names, true);
+}
+
+void sherd__fields_json(json_t *obj, const void *x, sherd__fields fields,
                         const char *const *without)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!among(fields[i].name, without))
-            json_object_set_new(obj, fields[i].name, sherd__field_json(x, &fields[i]));
+    add(obj, x, fields, without, false);
+}
+
+json_t *sherd__fields_object(const void *x, sherd__fields fields, const char *const *without)
+{
+    json_t *obj = json_object();
+    add(obj, x, fields, without, false);
+    return obj;
 }

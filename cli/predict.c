@@ -99,9 +99,7 @@ static int report_result(const predict *p, int err, sherd_diag *d)
         return err;
     }
     json_t *o = sherd__cli_json_new(cli);
-    size_t count;
-    const sherd_field *fields = sherd_predict_report_fields(&count);
-    sherd__fields_json(o, r, fields, count, without);
+    sherd__fields_json(o, r, sherd_predict_report_fields, without);
     return err ? sherd__cli_json_fail(p->cli, o, err, d) : sherd__cli_json_end(cli, o, d);
 }
 

@@ -110,14 +110,14 @@ static void say_nodes(const sherd__product_run *w)
         { NULL, 0, NULL, NULL },
     };
     char line[256];
-    size_t count;
-    const sherd_field *fields = sherd_report_node_fields(&count);
-    sherd__cli_say(w->cli, "%s", sherd__row_text(line, sizeof line, columns, NULL, fields, count));
+    sherd__cli_say(w->cli, "%s",
+                   sherd__row_text(line, sizeof line, columns, NULL, sherd_report_node_fields));
     for (uint32_t i = 0; i < w->info.report->nodes; i++) {
         sherd_report_node n = { .size = sizeof n };
         if (sherd_report_node_at(w->info.report, w->info.cluster, i, &n, NULL) == 0)
             sherd__cli_say(w->cli, "%s",
-                           sherd__row_text(line, sizeof line, columns, &n, fields, count));
+                           sherd__row_text(line, sizeof line, columns, &n,
+                                           sherd_report_node_fields));
     }
 }
 
@@ -348,11 +348,9 @@ static json_t *node_object(const sherd__product_run *w, uint32_t i)
     static const char *const unknown[] = { "planned",   "exposed_a", "exposed_b",
                                            "bytes_out", "bytes_in",  NULL };
     sherd_report_node n = { .size = sizeof n };
-    json_t *o = json_object();
-    size_t count;
-    const sherd_field *fields = sherd_report_node_fields(&count);
-    if (sherd_report_node_at(w->info.report, w->info.cluster, i, &n, NULL)) return o;
-    sherd__fields_json(o, &n, fields, count, i < w->info.report->nodes ? NULL : unknown);
+    if (sherd_report_node_at(w->info.report, w->info.cluster, i, &n, NULL)) return json_object();
+    json_t *o = sherd__fields_object(&n, sherd_report_node_fields,
+                                     i < w->info.report->nodes ? NULL : unknown);
     if (n.pid == 0) json_object_set_new(o, "pid", json_null());
     return o;
 }
@@ -378,11 +376,10 @@ static void add_report(const sherd__product_run *w, json_t *obj)
     static const char *const fixed[] = { "scale_a", "scale_b", "bits_a", "bits_b", NULL };
     static const char *const sparse[] = { "encoding", "tasks_csr", NULL };
     const sherd_report *r = w->info.report;
-    size_t count;
-    const sherd_field *fields = sherd_report_fields(&count);
-    sherd__fields_json_of(obj, r, fields, count, names);
-    if (exact(w)) sherd__fields_json_of(obj, r, fields, count, fixed);
-    if (r->encoding != SHERD_ENCODING_AUTO) sherd__fields_json_of(obj, r, fields, count, sparse);
+    sherd__fields_json_of(obj, r, sherd_report_fields, names);
+    if (exact(w)) sherd__fields_json_of(obj, r, sherd_report_fields, fixed);
+    if (r->encoding != SHERD_ENCODING_AUTO)
+        sherd__fields_json_of(obj, r, sherd_report_fields, sparse);
     json_object_set_new(obj, "bytes_out", whole(total(r->bytes_out, r->nodes)));
     json_object_set_new(obj, "bytes_in", whole(total(r->bytes_in, r->nodes)));
     json_object_set_new(obj, "local_products", whole(sherd_blas_calls() - w->info.check_calls));
@@ -397,8 +394,6 @@ static void add_settings(const sherd__product_run *w, json_t *obj)
                                          NULL };
     static const char *const masked[] = { "masks_left", NULL };
     const sherd_scheme_info *s = scheme_of(w);
-    size_t count;
-    const sherd_field *fields = sherd_report_fields(&count);
     json_object_set_new(obj, "scheme", json_string(s->name));
     json_object_set_new(obj, "private",
                         json_boolean(sherd_scheme_private(w->info.options->scheme)));
@@ -410,10 +405,10 @@ static void add_settings(const sherd__product_run *w, json_t *obj)
         json_object_set_new(obj, "colluding", whole(w->info.options->colluding));
         json_object_set_new(obj, "spare", whole(w->info.options->spare));
         json_object_set_new(obj, "shares", whole(w->info.report->domains));
-        sherd__fields_json_of(obj, w->info.report, fields, count, coded);
+        sherd__fields_json_of(obj, w->info.report, sherd_report_fields, coded);
     }
     if (s->takes & SHERD_TAKES_MASKS)
-        sherd__fields_json_of(obj, w->info.report, fields, count, masked);
+        sherd__fields_json_of(obj, w->info.report, sherd_report_fields, masked);
     if (shuffled(w)) {
         json_object_set_new(obj, "group",
                             w->info.options->group == 0 ? json_string("all")
@@ -428,13 +423,11 @@ static void add_rounding(const sherd__product_run *w, json_t *obj)
 {
     static const char *const names[] = { "vanished", "nonzeros", "relative_error", NULL };
     json_t *list = json_array();
-    size_t count;
-    const sherd_field *fields = sherd_rounding_fields(&count);
     for (unsigned i = 0; i < w->in_len && exact(w); i++) {
         sherd_rounding r;
         json_t *o = json_object();
         (void)rounding(w, i, &r);
-        sherd__fields_json_of(o, &r, fields, count, names);
+        sherd__fields_json_of(o, &r, sherd_rounding_fields, names);
         json_array_append_new(list, o);
     }
     if (exact(w)) json_object_set_new(obj, "rounding", list);
@@ -470,16 +463,11 @@ static void add_check(const sherd__product_run *w, json_t *obj)
     static const char *const bitwise[] = { "mismatched", "row",   "col", "blas_calls",
                                            "beyond",     "worst", NULL };
     bool by_bits = w->info.check->judged == SHERD_JUDGED_BITS;
-    json_t *o = json_object(), *distance;
-    size_t count;
-    const sherd_field *fields = sherd_check_fields(&count);
-    sherd__fields_json(o, w->info.check, fields, count, by_bits ? bitwise : without);
-    if (w->info.distance) {
-        distance = json_object();
-        fields = sherd_distance_fields(&count);
-        sherd__fields_json(distance, w->info.distance, fields, count, NULL);
-        json_object_set_new(o, "from_float64", distance);
-    }
+    json_t *o = sherd__fields_object(w->info.check, sherd_check_fields,
+                                     by_bits ? bitwise : without);
+    if (w->info.distance)
+        json_object_set_new(o, "from_float64",
+                            sherd__fields_object(w->info.distance, sherd_distance_fields, NULL));
     json_object_set_new(obj, "check", o);
 }
 
