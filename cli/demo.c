@@ -119,6 +119,7 @@ static int show_task(demo *m, sherd_diag *d)
 
 static void show_nodes(demo *m)
 {
+    static const char *const names[] = { "name", "pid", "address", NULL };
     uint32_t n = sherd_cluster_size(m->cluster);
     json_t *nodes = m->out ? json_array() : NULL;
     if (!nodes)
@@ -127,11 +128,15 @@ static void show_nodes(demo *m)
     for (uint32_t i = 0; i < n; i++) {
         sherd_node_info info = { .size = sizeof info };
         if (sherd_cluster_node_at(m->cluster, i, &info, NULL)) continue;
-        if (!nodes && info.pid > 0) printf(" %ld", (long)info.pid);
-        else if (!nodes) printf(" -"); /* its pid is unknown */
-        else
-            json_array_append_new(nodes, json_pack("{s:s, s:I, s:s}", "name", info.name, "pid",
-                                                   (json_int_t)info.pid, "address", info.address));
+        if (nodes) {
+            json_t *o = json_object();
+            sherd__fields_json_of(o, &info, sherd_node_info_fields, names);
+            json_array_append_new(nodes, o);
+        } else if (info.pid > 0) {
+            printf(" %ld", (long)info.pid);
+        } else {
+            printf(" -"); /* its pid is unknown */
+        }
     }
     if (!nodes) putchar('\n');
     else json_object_set_new(m->out, "nodes", nodes);

@@ -27,12 +27,6 @@ typedef struct predict {
     sherd__progress_line progress;
 } predict;
 
-static bool interrupted(void *ctx)
-{
-    (void)ctx;
-    return sherd__cli_interrupted() != 0;
-}
-
 static void on_progress(void *ctx, const sherd_progress *x)
 {
     predict *p = ctx;
@@ -46,7 +40,7 @@ static int prepare(predict *p, sherd_diag *d)
     if (!err) err = sherd__paths_output(cli, d);
     if (!err) err = sherd__remote_products_read(&p->over, cli, d);
     p->o = (sherd_predict_options){ .size = sizeof p->o,
-                                    .hooks = { interrupted, NULL, on_progress, p },
+                                    .hooks = { sherd__cli_stops, NULL, on_progress, p },
                                     .products = &p->over.opt,
                                     .elementwise_at_nodes = p->over.elementwise,
                                     .check = sherd__opt_flag(cli, "check"),
