@@ -143,24 +143,12 @@ static void show_nodes(demo *m)
     fflush(stdout);
 }
 
-static uint64_t total(const uint64_t *each, uint32_t n)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < n; i++) sum += each[i];
-    return sum;
-}
-
 static void show_exposures(const sherd_report *r)
 {
     printf("  exposures, columns per node:");
     for (uint32_t i = 0; i < r->nodes; i++)
         printf(" %" PRIu32 " (%.0f %%)", r->planned[i], 100 * r->exposed_a[i]);
     putchar('\n');
-}
-
-static double percent(uint64_t part, uint64_t all)
-{
-    return 100.0 * (double)part / (double)(all ? all : 1);
 }
 
 static void show_check(const sherd_check *x)
@@ -172,8 +160,8 @@ static void show_check(const sherd_check *x)
     printf("  differences from the local product: at most %.2g; %.1f %% of the "
            "entries equal in every bit, numpy.isclose %.1f %%\n  each within the bound of float64, "
            "gamma_k |X||W|: %s, the largest %.2g of it\n",
-           x->max_abs, percent(x->bit_equal, x->entries), percent(x->isclose, x->entries),
-           x->equal ? "yes" : "NO", x->worst);
+           x->max_abs, sherd__work_percent(x->bit_equal, x->entries),
+           sherd__work_percent(x->isclose, x->entries), x->equal ? "yes" : "NO", x->worst);
 }
 
 static json_t *run_object(const sherd_operation_info *x, double local)
@@ -183,9 +171,10 @@ static json_t *run_object(const sherd_operation_info *x, double local)
     static const char *const of_check[] = { "equal",   "max_abs",   "max_ulp",
                                             "entries", "bit_equal", NULL };
     const sherd_report *r = x->report;
-    json_t *o = json_pack("{s:I, s:I, s:f}", "bytes_out", (json_int_t)total(r->bytes_out, r->nodes),
-                          "bytes_in", (json_int_t)total(r->bytes_in, r->nodes), "local_seconds",
-                          local);
+    json_t *o = json_object();
+    json_object_set_new(o, "bytes_out", sherd__json_whole(sherd__work_total(r->bytes_out, r)));
+    json_object_set_new(o, "bytes_in", sherd__json_whole(sherd__work_total(r->bytes_in, r)));
+    json_object_set_new(o, "local_seconds", json_real(local));
     sherd__fields_json_of(o, r, sherd_report_fields, of_report);
     sherd__fields_json_of(o, x->check, sherd_check_fields, of_check);
     return o;
@@ -221,8 +210,8 @@ static void show_run(const sherd_operation_info *x, double local)
     show_exposures(r);
     printf("  %s over the nodes, %s locally; %s out, %s in, %" PRIu64 " tasks\n",
            sherd__cli_seconds(r->seconds, t), sherd__cli_seconds(local, l),
-           sherd__cli_bytes(total(r->bytes_out, r->nodes), out),
-           sherd__cli_bytes(total(r->bytes_in, r->nodes), in), r->tasks);
+           sherd__cli_bytes(sherd__work_total(r->bytes_out, r), out),
+           sherd__cli_bytes(sherd__work_total(r->bytes_in, r), in), r->tasks);
     show_check(x->check);
     fflush(stdout);
 }

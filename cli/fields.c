@@ -9,8 +9,7 @@
 
 #include "cli/cli.h"
 
-/* JSON has no unsigned numbers of 64 bits. */
-static json_t *whole(uint64_t n)
+json_t *sherd__json_whole(uint64_t n)
 {
     return json_integer((json_int_t)(n > INT64_MAX ? INT64_MAX : n));
 }
@@ -51,7 +50,7 @@ static json_t *value(const uint8_t *at, const sherd_field *f)
     case SHERD_FIELD_I32: return json_integer(v.i32);
     case SHERD_FIELD_U32: return json_integer(v.u32);
     case SHERD_FIELD_I64: return json_integer(v.i64);
-    case SHERD_FIELD_U64: return whole(v.u64);
+    case SHERD_FIELD_U64: return sherd__json_whole(v.u64);
     case SHERD_FIELD_F64: return isfinite(v.f64) ? json_real(v.f64) : json_null();
     case SHERD_FIELD_NAME: return sherd__cli_json_text(v.name);
     case SHERD_FIELD_ENUM: return enumerated(sherd__field_enum(f, v.u32));

@@ -40,6 +40,8 @@ void sherd__fields_json_of(json_t *obj, const void *x, sherd__fields fields,
                            const char *const *names);
 /** Returns an object with the members of *x, except those in `without`. */
 json_t *sherd__fields_object(const void *x, sherd__fields fields, const char *const *without);
+/** Returns a number, at most 2^63 - 1, since JSON has no unsigned numbers of 64 bits. */
+json_t *sherd__json_whole(uint64_t n);
 /** Returns the value of one field. */
 json_t *sherd__field_json(const void *x, const sherd_field *field);
 

@@ -7,19 +7,13 @@
 
 #include "cli/applies.h"
 #include "cli/nodes.h"
+#include "cli/options.h"
 #include "cli/paths.h"
 #include "cli/seed.h"
 #include "core/wipe.h"
 #include "sherd/machine.h"
 
 /* ---- options --------------------------------------------------------------------------------- */
-
-static bool has(const sherd__cli *cli, const char *name)
-{
-    for (const sherd__option *o = cli->verb->options; o->name; o++)
-        if (strcmp(o->name, name) == 0) return true;
-    return false;
-}
 
 static const sherd_scheme_info *scheme_of(const sherd__product_run *w)
 {
@@ -29,14 +23,13 @@ static const sherd_scheme_info *scheme_of(const sherd__product_run *w)
 /* A width that is not given is the library's default, or that of the masks. */
 static int read_arithmetic(sherd__product_run *w, sherd_diag *d)
 {
-    if (!has(w->cli, "mode")) return 0;
     int err = sherd__opts_arithmetic(w->cli, &w->opt.exact, &w->opt.bits, d);
     w->opt.bits_bind = sherd__opt_given(w->cli, "bits");
     if (!w->opt.bits_bind) w->opt.bits = 0;
     return err;
 }
 
-static int read_product(sherd__product_run *w, sherd_diag *d)
+static int read_product(sherd__product_run *w, sherd_op op, sherd_diag *d)
 {
     sherd__cli *cli = w->cli;
     const char *seed = sherd__opt_text(cli, "seed");
@@ -45,7 +38,7 @@ static int read_product(sherd__product_run *w, sherd_diag *d)
     w->opt.exposure_max = sherd__opt_real(cli, "exposure-max");
     w->opt.memory = sherd__opt_size(cli, "memory");
     w->opt.strict = sherd__opt_flag(cli, "strict");
-    if (has(cli, "scheme")) {
+    if (op == 0) {
         const sherd_scheme_info *scheme = sherd__opt_scheme(cli);
         bool public_b = sherd__opt_given(cli, "public") && scheme->public_b != 0;
         w->opt.scheme = public_b ? scheme->public_b : scheme->scheme;
@@ -59,7 +52,7 @@ static int read_product(sherd__product_run *w, sherd_diag *d)
     }
     if (sherd__opt_given(cli, "threads"))
         sherd_blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
-    int err = read_arithmetic(w, d);
+    int err = op == 0 ? read_arithmetic(w, d) : 0;
     if (err || !seed) return err;
     w->opt.seed = w->seed;
     return sherd__seed_read(w->seed, seed, d);
@@ -69,7 +62,7 @@ static int read_product(sherd__product_run *w, sherd_diag *d)
  * for other runs. */
 static bool asked(const sherd__cli *cli, const char *name)
 {
-    return has(cli, name) && sherd__opt_given(cli, name) && sherd__opt_where(cli, name)[0] == '-';
+    return sherd__opt_source(cli, name) == SHERD__FROM_ARGV;
 }
 
 /* Refuses options that have no effect without another option. */
@@ -119,7 +112,7 @@ static void on_progress(void *ctx, const sherd_progress *p)
 }
 
 /* Settings of metadata that are given, also with the values that 0 stands for. */
-static unsigned given_settings(const sherd__cli *cli)
+static unsigned given_settings(const sherd__cli *cli, sherd_op op)
 {
     static const struct {
         const char *name;
@@ -128,9 +121,9 @@ static unsigned given_settings(const sherd__cli *cli)
                      { "group", SHERD_META_GROUP },
                      { "shuffle-rows", SHERD_META_SHUFFLE_ROWS } };
     unsigned given = 0;
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        if (has(cli, settings[i].name) && sherd__opt_given(cli, settings[i].name))
-            given |= settings[i].setting;
+    size_t len = op == 0 ? sizeof settings / sizeof *settings : 1; /* apply has no other */
+    for (size_t i = 0; i < len; i++)
+        if (sherd__opt_given(cli, settings[i].name)) given |= settings[i].setting;
     return given;
 }
 
@@ -138,7 +131,7 @@ static int read_operation(sherd__product_run *w, sherd_op op, sherd_diag *d)
 {
     sherd__cli *cli = w->cli;
     const char *output = sherd__opt_text(cli, "output");
-    bool dry = has(cli, "dry-run") && sherd__opt_flag(cli, "dry-run");
+    bool dry = sherd__opt_in_effect(cli, "dry-run");
     w->o = (sherd_operation_options){
         .size = sizeof w->o,
         .op = op,
@@ -148,7 +141,7 @@ static int read_operation(sherd__product_run *w, sherd_op op, sherd_diag *d)
         .nodes = &w->nodes,
         .meta = sherd__opt_text(cli, "meta"),
         .meta_operation = sherd__opt_text(cli, "operation"),
-        .meta_settings = given_settings(cli),
+        .meta_settings = given_settings(cli, op),
         .meta_reuse = sherd__opt_flag(cli, "reuse-metadata"),
         .output = output && strcmp(output, "-") == 0 ? "/dev/stdout" : output,
         .check = sherd__opt_flag(cli, "check"),
@@ -176,7 +169,7 @@ int sherd__product_run_begin(sherd__product_run *w, sherd__cli *cli, sherd_op op
         w->paths[i] = cli->args[cli->args_len - (int)(operands - i)];
     int err = sherd__paths_differ(cli, (int)operands, d);
     if (!err) err = sherd__paths_output(cli, d);
-    if (!err) err = read_product(w, d);
+    if (!err) err = read_product(w, op, d);
     if (!err) err = judge_options(w, op, d);
     if (!err) err = read_operation(w, op, d);
     if (!err) err = sherd_operation_new(&w->work, &w->o, d);

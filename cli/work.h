@@ -36,6 +36,10 @@ void sherd__product_run_fini(sherd__product_run *w);
 int sherd__product_run_report(sherd__product_run *w, int err, sherd_diag *d) SHERD_MUST;
 /** A hook of progress: shows bytes beside the tasks on the line `progress`. */
 void sherd__product_progress(sherd__progress_line *line, const sherd_progress *p);
+/** Returns the sum over the nodes of a report. */
+uint64_t sherd__work_total(const uint64_t *each, const sherd_report *r);
+/** Returns 100 if `all` is 0. */
+double sherd__work_percent(uint64_t part, uint64_t all);
 /** Formats the distance as a sentence. */
 const char *sherd__work_distance_text(const sherd_distance *x, char out[200]);
 

@@ -12,10 +12,10 @@
 #include "cli/work.h"
 #include "sherd/machine.h"
 
-static uint64_t total(const uint64_t *each, uint32_t n)
+uint64_t sherd__work_total(const uint64_t *each, const sherd_report *r)
 {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < n; i++) sum += each[i];
+    for (uint32_t i = 0; i < r->nodes; i++) sum += each[i];
     return sum;
 }
 
@@ -160,7 +160,7 @@ const char *sherd__work_distance_text(const sherd_distance *x, char out[200])
     return out;
 }
 
-static double percent(uint64_t part, uint64_t all)
+double sherd__work_percent(uint64_t part, uint64_t all)
 {
     return all ? 100.0 * (double)part / (double)all : 100.0;
 }
@@ -185,7 +185,8 @@ static void say_check(const sherd__product_run *w)
                        "%.2g of what the bound allows; %.2f %% bit-equal, numpy.isclose %.2f %%; "
                        "computed here in %s",
                        x->equal ? "yes, within" : "NO, not within", x->max_abs, x->worst,
-                       percent(x->bit_equal, x->entries), percent(x->isclose, x->entries),
+                       sherd__work_percent(x->bit_equal, x->entries),
+                       sherd__work_percent(x->isclose, x->entries),
                        sherd__cli_seconds(x->seconds, t));
 }
 
@@ -297,8 +298,9 @@ static void say_cost(const sherd__product_run *w)
                    "%" PRIu64 " tasks, %" PRIu64 " sent again",
                    sherd__cli_seconds(r->seconds, t), sherd__cli_seconds(w->info.seconds, all),
                    !err && first.pid > 0 ? "the start of" : "connecting to",
-                   sherd__cli_bytes(total(r->bytes_out, r->nodes), out),
-                   sherd__cli_bytes(total(r->bytes_in, r->nodes), in), r->tasks, r->tasks_repeated);
+                   sherd__cli_bytes(sherd__work_total(r->bytes_out, r), out),
+                   sherd__cli_bytes(sherd__work_total(r->bytes_in, r), in), r->tasks,
+                   r->tasks_repeated);
 }
 
 static void say_faults(const sherd__product_run *w)
@@ -338,11 +340,6 @@ static void say_all(const sherd__product_run *w)
 
 /* ---- for programs ---------------------------------------------------------------------------- */
 
-static json_t *whole(uint64_t n)
-{
-    return json_integer((json_int_t)(n > INT64_MAX ? INT64_MAX : n));
-}
-
 static json_t *node_object(const sherd__product_run *w, uint32_t i)
 {
     static const char *const unknown[] = { "planned",   "exposed_a", "exposed_b",
@@ -380,9 +377,10 @@ static void add_report(const sherd__product_run *w, json_t *obj)
     if (exact(w)) sherd__fields_json_of(obj, r, sherd_report_fields, fixed);
     if (r->encoding != SHERD_ENCODING_AUTO)
         sherd__fields_json_of(obj, r, sherd_report_fields, sparse);
-    json_object_set_new(obj, "bytes_out", whole(total(r->bytes_out, r->nodes)));
-    json_object_set_new(obj, "bytes_in", whole(total(r->bytes_in, r->nodes)));
-    json_object_set_new(obj, "local_products", whole(sherd_blas_calls() - w->info.check_calls));
+    json_object_set_new(obj, "bytes_out", sherd__json_whole(sherd__work_total(r->bytes_out, r)));
+    json_object_set_new(obj, "bytes_in", sherd__json_whole(sherd__work_total(r->bytes_in, r)));
+    json_object_set_new(obj, "local_products",
+                        sherd__json_whole(sherd_blas_calls() - w->info.check_calls));
     if (w->info.forecast)
         json_object_set_new(obj, "predicted", sherd__plan_object(w->info.forecast));
     json_object_set_new(obj, "seconds_total", json_real(w->info.seconds));
@@ -402,21 +400,23 @@ static void add_settings(const sherd__product_run *w, json_t *obj)
                             json_string(w->info.options->balanced ? "balanced" : "uniform"));
     if (w->o.op != 0) return;
     if (w->info.report->threshold > 0) {
-        json_object_set_new(obj, "colluding", whole(w->info.options->colluding));
-        json_object_set_new(obj, "spare", whole(w->info.options->spare));
-        json_object_set_new(obj, "shares", whole(w->info.report->domains));
+        json_object_set_new(obj, "colluding", sherd__json_whole(w->info.options->colluding));
+        json_object_set_new(obj, "spare", sherd__json_whole(w->info.options->spare));
+        json_object_set_new(obj, "shares", sherd__json_whole(w->info.report->domains));
         sherd__fields_json_of(obj, w->info.report, sherd_report_fields, coded);
     }
     if (s->takes & SHERD_TAKES_MASKS)
         sherd__fields_json_of(obj, w->info.report, sherd_report_fields, masked);
     if (shuffled(w)) {
         json_object_set_new(obj, "group",
-                            w->info.options->group == 0 ? json_string("all")
-                                                        : whole(w->info.options->group));
+                            w->info.options->group == 0
+                                ? json_string("all")
+                                : sherd__json_whole(w->info.options->group));
         json_object_set_new(obj, "shuffle_rows", json_boolean(w->info.options->shuffle_rows));
     }
     json_object_set_new(obj, "mode", json_string(w->info.options->exact ? "exact" : "float"));
-    if (w->info.options->exact) json_object_set_new(obj, "bits", whole(w->info.options->bits));
+    if (w->info.options->exact)
+        json_object_set_new(obj, "bits", sherd__json_whole(w->info.options->bits));
 }
 
 static void add_rounding(const sherd__product_run *w, json_t *obj)
@@ -437,7 +437,7 @@ static void add_rounding(const sherd__product_run *w, json_t *obj)
 static json_t *matrix_object(const char *path, const char *dtype, size_t rows, size_t cols)
 {
     return json_pack("{s:o, s:s, s:o, s:o}", "file", sherd__cli_json_text(path), "dtype", dtype,
-                     "rows", whole(rows), "cols", whole(cols));
+                     "rows", sherd__json_whole(rows), "cols", sherd__json_whole(cols));
 }
 
 static void add_files(const sherd__product_run *w, json_t *obj)
