@@ -70,7 +70,8 @@ typedef struct sherd_operation_options {
                                  sherd_operation_choices */
     uint32_t timeout_ms;     /* from sherd_operation_new until the result is here; 0: those of
                                  `product` and `nodes` */
-    sherd_hooks hooks;       /* of all steps; progress: of the product, as in sherd_progress */
+    sherd_hooks hooks;       /* of all steps; progress: of the product alone. In
+                                 sherd_operation_choices it counts choices */
 } sherd_operation_options;
 
 /**

@@ -51,7 +51,9 @@ static int read_options(sherd_operation *w, const sherd_operation_options *opt, 
         return sherd__fail(d, SHERD_EINVAL, "give an open cluster, or options to open one",
                            "expected either `cluster` or `nodes`");
     if (sherd__operation_is_product(w) && scheme_of(w)->exact_only) w->opt.exact = true;
-    w->opt.hooks = w->o.hooks;
+    w->quiet = w->o.hooks;
+    w->quiet.progress = NULL;
+    w->opt.hooks = w->quiet; /* until the product begins */
     return SHERD_OK;
 }
 
@@ -187,7 +189,7 @@ static int take_metadata(sherd_operation *w, sherd_diag *d)
                                 .settings = w->o.meta_settings,
                                 .reuse = w->o.meta_reuse,
                                 .look_only = w->o.forecast_only,
-                                .hooks = w->o.hooks };
+                                .hooks = w->quiet };
     if (!w->o.meta) return SHERD_OK;
     int err = count_nodes(w, &what.nodes, d);
     return err ? err : sherd_meta_take(&w->meta, w->o.meta, &what, &w->opt, &w->usage, d);

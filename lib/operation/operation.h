@@ -17,6 +17,7 @@ typedef struct sherd__operand {
 struct sherd_operation {
     sherd_operation_options o;
     sherd_op op;
+    sherd_hooks quiet;           /* those of o, without progress: for all but the product */
     sherd_cluster_options nodes; /* if o.nodes is set */
     sherd_product_options opt;
     sherd__operand in[2];

@@ -32,7 +32,7 @@ static int open_nodes(sherd_operation *w, sherd_diag *d)
     w->cluster = w->o.cluster;
     if (w->cluster) return SHERD_OK;
     int err = time_left(w, &w->nodes.timeout_ms, d);
-    if (!sherd__hooks_any(&w->nodes.hooks)) w->nodes.hooks = w->o.hooks;
+    if (!sherd__hooks_any(&w->nodes.hooks)) w->nodes.hooks = w->quiet;
     return err ? err : sherd_cluster_open(&w->cluster, &w->nodes, d);
 }
 
@@ -43,7 +43,7 @@ static void predict(sherd_operation *w)
                                        .cluster = w->cluster,
                                        .no_measurements = !w->o.measured,
                                        .result = w->c,
-                                       .hooks = w->o.hooks };
+                                       .hooks = w->quiet };
     if (!w->o.forecast || !sherd__operation_is_product(w)) return;
     double began = sherd__clock_s();
     if (sherd_scheme_get(w->opt.scheme)->takes & SHERD_TAKES_SHUFFLES)
@@ -73,6 +73,7 @@ static int compute(sherd_operation *w, sherd_diag *d)
     int err = time_left(w, &w->opt.timeout_ms, d);
     if (err) return err;
     w->report.size = sizeof w->report;
+    w->opt.hooks = w->o.hooks;
     err = sherd__operation_is_product(w)
               ? sherd_multiply(w->cluster, a, b, w->c, w->cols, &w->opt, &w->report, d)
               : sherd_apply(w->cluster, w->op, a, b, w->c, w->cols, &w->opt, &w->report, d);
@@ -110,8 +111,7 @@ static int compare(sherd_operation *w, sherd_diag *d)
                                       .name_b = w->in[1].name,
                                       .profile_a = w->opt.profile_a,
                                       .profile_b = w->opt.profile_b,
-                                      .hooks = { .interrupted = w->o.hooks.interrupted,
-                                                 .ctx = w->o.hooks.ctx } };
+                                      .hooks = w->quiet };
     sherd_view a = w->in[0].view, b = w->in[1].view, c = sherd__operation_result(w);
     uint64_t calls = sherd_blas_calls();
     w->check.size = sizeof w->check;
@@ -142,7 +142,7 @@ static int certify(sherd_operation *w, sherd_diag *d)
                                    .verdict = w->checked ? SHERD_EQUAL : SHERD_UNCHECKED,
                                    .without_inputs = w->o.certificate_public,
                                    .reused_metadata = w->usage == SHERD_META_REUSED,
-                                   .hooks = w->o.hooks };
+                                   .hooks = w->quiet };
     int err = sherd_certificate_make(w->certificate, &what, d);
     return err ? err : sherd_certificate_begin(w->certificate, w->o.certificate, d);
 }

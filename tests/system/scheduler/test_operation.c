@@ -25,13 +25,14 @@ enum { N = 31, K = 17, M = 13 };
 
 static double a[N * K], b[K * M], c[N * M];
 static char top[128], file_a[160], file_b[160], file_c[160], file_json[160];
-static uint64_t steps; /* reports of progress with all done */
+static uint64_t steps, others; /* reports that all is done: of the product; of anything else */
 static bool stop;
 
 static void progress(void *ctx, const sherd_progress *p)
 {
     (void)ctx;
-    steps += p->done == p->total;
+    steps += p->done == p->total && p->bytes_out > 0;
+    others += p->done == p->total && p->bytes_out == 0;
 }
 
 static bool stops(void *ctx)
@@ -63,7 +64,7 @@ static int end(void **s)
 static int clean(void **s)
 {
     (void)s;
-    steps = 0;
+    steps = others = 0;
     stop = false;
     unlink(file_c);
     unlink(file_json);
@@ -138,7 +139,7 @@ static void files_become_a_file_that_is_compared_and_certified(void **state)
     sherd_operation *w = ran(&o);
     sherd_operation_info x = info_of(w);
     assert_true(x.written && x.certified && x.seconds > 0);
-    assert_true(steps > 0);
+    assert_true(steps > 0 && others == 0);
     assert_true(x.check && x.check->equal && x.check->entries == N * M);
     assert_true(x.distance && x.distance->bound > 0);
     assert_true(x.forecast && x.forecast->bytes_out == x.report->work_out);
@@ -186,6 +187,32 @@ static void an_element_wise_operation_needs_one_operand_or_two(void **state)
     sherd_operation_free(w);
     o.op = SHERD_OP_MINUS;
     refused(&o, SHERD_ESHAPE, "A is 31 x 17 and B is 17 x 13");
+}
+
+static void metadata_is_taken_before_the_nodes_are_used(void **state)
+{
+    (void)state;
+    const sherd_meta_settings settings = { .size = sizeof settings, .nodes = NODES };
+    const sherd_meta_save_options as = { .size = sizeof as, .expanded = true };
+    const sherd_meta_operation product = {
+        .size = sizeof product, .name = "z", .kind = SHERD_OP_PRODUCT, .n = N, .k = K, .m = M
+    };
+    sherd_operation_options o = of_files();
+    char path[160];
+    sherd_meta *meta;
+    snprintf(path, sizeof path, "%s/meta.npz", top);
+    assert_int_equal(sherd_meta_new(&meta, &settings, NULL, NULL), 0);
+    assert_int_equal(sherd_meta_add(meta, &product, NULL), 0);
+    assert_int_equal(sherd_meta_save(meta, path, &as, NULL, NULL), 0);
+    sherd_meta_free(meta);
+    o.meta = path;
+    sherd_operation *w = operation(&o);
+    assert_int_equal(steps + others, 0);
+    assert_int_equal(sherd_operation_run(w, NULL), 0);
+    assert_non_null(info_of(w).options->shuffles);
+    assert_true(steps > 0);
+    sherd_operation_free(w);
+    unlink(path);
 }
 
 static void nodes_that_it_opens_are_ended(void **state)
@@ -351,6 +378,7 @@ int main(void)
         cmocka_unit_test_setup(files_become_a_file_that_is_compared_and_certified, clean),
         cmocka_unit_test_setup(a_result_may_stay_in_the_memory_of_the_caller, clean),
         cmocka_unit_test_setup(an_element_wise_operation_needs_one_operand_or_two, clean),
+        cmocka_unit_test_setup(metadata_is_taken_before_the_nodes_are_used, clean),
         cmocka_unit_test_setup(nodes_that_it_opens_are_ended, clean),
         cmocka_unit_test_setup(errors_are_found_before_there_are_nodes, clean),
         cmocka_unit_test_setup(an_interrupted_operation_keeps_the_files_that_were_there, clean),
