@@ -12,7 +12,7 @@ static int print_choices(const sherd__product_run *w, const sherd_choices *choic
         sherd__plan_print(choices, true);
         return 0;
     }
-    int err = sherd_choices_get(choices, 0, &first, d);
+    int err = sherd_choices_at(choices, 0, &first, d);
     if (err) return err;
     json_t *obj = sherd__cli_json_new(w->cli);
     json_object_set_new(obj, "dry_run", json_true());

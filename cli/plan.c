@@ -91,7 +91,8 @@ void sherd__plan_print(const sherd_choices *choices, bool preferred)
         bool possible = sherd_choices_at(choices, i, &f, &why) == 0;
         sherd__cli_print("%s %-19s %s", preferred && i == 0 ? "*" : " ",
                          sherd_choices_name(choices, i),
-                         possible ? sherd__row_text(line, sizeof line, columns, &f, sherd_forecast_fields)
+                         possible ? sherd__row_text(line, sizeof line, columns, &f,
+                                                    sherd_forecast_fields)
                                   : why.message);
     }
 }

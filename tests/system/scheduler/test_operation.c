@@ -230,7 +230,7 @@ static void nodes_that_it_opens_are_ended(void **state)
     assert_null(info_of(w).cluster);
     assert_int_equal(sherd_operation_run(w, NULL), 0);
     sherd_operation_info x = info_of(w);
-    assert_int_equal(sherd_cluster_node(x.cluster, 1, &node, NULL), 0);
+    assert_int_equal(sherd_cluster_node_at(x.cluster, 1, &node, NULL), 0);
     pid_t pid = (pid_t)node.pid;
     assert_true(pid > 0 && processes_gone(&pid, 1, 10000 * patience()));
     sherd_operation_free(w);
@@ -341,7 +341,7 @@ static void all_choices_are_forecast_and_nothing_is_written(void **state)
     o.hooks.progress = NULL;
     sherd_operation *w = operation(&o);
     if (sherd_operation_choices(w, &choices, &d)) fail_msg("%s", d.message);
-    assert_int_equal(sherd_choices_get(choices, 0, &f, NULL), 0);
+    assert_int_equal(sherd_choices_at(choices, 0, &f, NULL), 0);
     assert_true(f.nodes == 7 && f.scheme == SHERD_PERMUTE);
     assert_true(sherd_choices_count(choices) > 1);
     sherd_choices_free(choices);
