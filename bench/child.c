@@ -82,9 +82,17 @@ static bool listen_to(int fd, char *out, size_t size)
     return true;
 }
 
-/* Runs a program until it ends. *status: its exit status; -signal. */
-static int run(const sherd__bench *b, const char *program, const char *const *argv, int *status,
-               double *seconds, char *out, size_t size, sherd_diag *d)
+/* How a program ended, and what it printed. */
+typedef struct ended {
+    int status; /* its exit status, or -signal */
+    double seconds;
+    char *out; /* memory of `size` bytes, the caller's */
+    size_t size;
+} ended;
+
+/* Runs a program until it ends. */
+static int run(const sherd__bench *b, const char *program, const char *const *argv, ended *x,
+               sherd_diag *d)
 {
     int ends[2], wait = 0;
     pid_t pid = -1;
@@ -97,12 +105,12 @@ static int run(const sherd__bench *b, const char *program, const char *const *ar
         close(ends[0]);
         return sherd__fail(d, SHERD_EOPEN, NULL, "cannot start %s: %s", program, strerror(e));
     }
-    bool heard = listen_to(ends[0], out, size);
+    bool heard = listen_to(ends[0], x->out, x->size);
     close(ends[0]);
     if (!heard) kill(pid, SIGTERM);
     while (waitpid(pid, &wait, 0) < 0 && errno == EINTR) {}
-    *seconds = sherd__clock_s() - began;
-    *status = WIFEXITED(wait) ? WEXITSTATUS(wait) : -WTERMSIG(wait);
+    x->seconds = sherd__clock_s() - began;
+    x->status = WIFEXITED(wait) ? WEXITSTATUS(wait) : -WTERMSIG(wait);
     return heard ? 0 : sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
 }
 
@@ -120,14 +128,14 @@ int sherd__bench_command(const sherd__bench *b, const char *const *argv, double 
 {
     const char *all[ARGS_MAX], *const name[] = { "sherd", NULL };
     char ignored[1];
-    int status;
+    ended x = { .out = out ? out : ignored, .size = out ? size : sizeof ignored };
     join(all, name, argv);
-    int err = run(b, SHERD__SELF, all, &status, seconds, out ? out : ignored,
-                  out ? size : sizeof ignored, d);
-    if (!err && status != 0)
-        err = sherd__fail(d, SHERD_EINTERNAL, "run it again with -v", "`sherd %s` ended with %d",
-                          argv[0], status);
-    return err;
+    int err = run(b, SHERD__SELF, all, &x, d);
+    if (err) return err;
+    *seconds = x.seconds;
+    return x.status == 0 ? SHERD_OK
+                         : sherd__fail(d, SHERD_EINTERNAL, "run it again with -v",
+                                       "`sherd %s` ended with %d", argv[0], x.status);
 }
 
 /* Adds the numbers of a text to the series. */
@@ -152,21 +160,18 @@ int sherd__bench_numpy(sherd__bench *b, const char *script, const char *const *a
                                "except ImportError: sys.exit(77)\n%s";
     size_t room = sizeof look + 3 * 10 + strlen(script);
     char out[400];
-    int status = NO_NUMPY;
-    double seconds;
+    ended x = { .status = NO_NUMPY, .out = out, .size = sizeof out };
     if (b->warming || b->without_numpy) return SHERD_OK;
     char *text = sherd__alloc(room);
     if (!text) return sherd__bench_no_memory(d);
     snprintf(text, room, look, threads, threads, threads, script);
     const char *all[ARGS_MAX], *const python[] = { "python3", "-c", text, NULL };
     join(all, python, args);
-    int err = access(PYTHON, X_OK) != 0
-                  ? SHERD_OK
-                  : run(b, PYTHON, all, &status, &seconds, out, sizeof out, d);
+    int err = access(PYTHON, X_OK) != 0 ? SHERD_OK : run(b, PYTHON, all, &x, d);
     sherd__free(text);
-    b->without_numpy = status == NO_NUMPY;
+    b->without_numpy = x.status == NO_NUMPY;
     if (err || b->without_numpy) return err;
-    if (status == 0 && !take_numbers(b, out, names)) return SHERD_OK;
+    if (x.status == 0 && !take_numbers(b, out, names)) return SHERD_OK;
     return sherd__fail(d, SHERD_EINTERNAL, "run it again with -v",
-                       "the script for numpy ended with %d", status);
+                       "the script for numpy ended with %d", x.status);
 }

@@ -374,16 +374,16 @@ static int disturb(sherd__bench *b, const product *p, strike *s, double after, d
     return err ? err : judge(&p->pair, &p->opt, d);
 }
 
-/* Injects the fault after a part of an undisturbed product's time. If the product finishes before
- * that, it was undisturbed; the next try uses its time, which reflects the current load. */
-static int disturb_at(sherd__bench *b, const product *p, int signal, double part, double calm,
-                      double *seconds, sherd_diag *d)
+/* Injects the fault after a part of the time of an undisturbed product, which *seconds has at
+ * first and that of this product afterwards. If the product finishes before that, it was
+ * undisturbed; the next try uses its time, which reflects the current load. */
+static int disturb_at(sherd__bench *b, const product *p, int signal, double part, double *seconds,
+                      sherd_diag *d)
 {
     for (int try = 0; try < STRIKE_TRIES; try++) {
         strike s = { .signal = b->quick ? 0 : signal };
-        int err = disturb(b, p, &s, part * calm, seconds, d);
+        int err = disturb(b, p, &s, part * *seconds, seconds, d);
         if (err || s.done || s.signal == 0) return err;
-        calm = *seconds;
     }
     return sherd__fail(d, SHERD_EINTERNAL, "measure on an idle machine",
                        "%d products ended before the fault was injected: this machine's speed "
@@ -401,9 +401,10 @@ static int turn_disturbed(sherd__bench *b, void *state, sherd_diag *d)
 {
     int err = 0;
     for (size_t i = 0; i < (b->quick ? 1 : STRIKES) && !err; i++) {
-        double calm = 0, seconds = 0;
+        double calm = 0;
         for (size_t k = 0; k < HARMS && !err; k++) {
-            err = disturb_at(b, state, harms[k].signal, strike_at[i], calm, &seconds, d);
+            double seconds = calm;
+            err = disturb_at(b, state, harms[k].signal, strike_at[i], &seconds, d);
             if (k == 0) calm = seconds;
             if (!err) sherd__bench_put(b, harms[k].series, seconds);
         }

@@ -32,10 +32,7 @@ static int run_apply(sherd__cli *cli, sherd_diag *d)
     int err = find_operation(cli, &op, &operands, d);
     if (err) return err;
     err = sherd__product_run_begin(&w, cli, op, operands, d);
-    if (!err) {
-        err = sherd__product_run_run(&w, d);
-        err = sherd__product_run_report(&w, err, d);
-    }
+    if (!err) err = sherd__product_run_run(&w, d);
     sherd__product_run_fini(&w);
     return err;
 }

@@ -23,12 +23,6 @@ typedef struct auditing {
     uint64_t total; /* attacks of the phase that the line shows */
 } auditing;
 
-static bool interrupted(void *ctx)
-{
-    (void)ctx;
-    return sherd__cli_interrupted() != 0;
-}
-
 /* The attacks of one phase after the other are counted. Short phases are not shown. */
 static void on_progress(void *ctx, const sherd_progress *p)
 {
@@ -76,7 +70,7 @@ static sherd_audit_options options_of(auditing *a)
         .encodings = (uint32_t)sherd__opt_int(cli, "encodings"),
         .rows = (size_t)sherd__opt_int(cli, "rows"),
         .show = show ? (uint32_t)sherd__opt_int(cli, "show") : 0,
-        .hooks = { interrupted, NULL, on_progress, a },
+        .hooks = { sherd__cli_stops, NULL, on_progress, a },
     };
 }
 

@@ -52,14 +52,10 @@ int sherd__audit_summary(uint32_t nodes, json_t *out, sherd_diag *d)
         print_rows(nodes, s);
         return 0;
     }
-    size_t count;
-    const sherd_field *fields = sherd_audit_sketched_fields(&count);
     json_t *audit = json_object();
-    for (size_t i = 0; i < ROWS; i++) {
-        json_t *row = json_object();
-        sherd__fields_json(row, &s[i], fields, count, NULL);
-        json_object_set_new(audit, rows[i].key, row);
-    }
+    for (size_t i = 0; i < ROWS; i++)
+        json_object_set_new(audit, rows[i].key,
+                            sherd__fields_object(&s[i], sherd_audit_sketched_fields, NULL));
     json_object_set_new(out, "audit", audit);
     return 0;
 }

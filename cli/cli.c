@@ -2,6 +2,7 @@
  * From argv to an exit code: finds the verb, reads its options, runs it, and reports how it ended.
  */
 #include "cli/cli.h"
+#include "cli/command.h"
 
 #include <errno.h>
 #include <limits.h>

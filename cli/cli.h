@@ -341,7 +341,4 @@ bool sherd__cli_stops(void *ctx);
  *  read from it. */
 int sherd__cli_interrupt_fd(void);
 
-/** Runs the whole command; main's only call. Returns the exit code. */
-int sherd__cli_main(int argc, char **argv);
-
 #endif

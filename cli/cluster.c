@@ -1,15 +1,10 @@
 /* `sherd cluster up -n 7`, `status`, `down`: local nodes for later commands. */
+#include "cli/fields.h"
 #include "cli/nodes.h"
 #include "cli/process.h"
 #include "sherd/local.h"
 
 #define NODES_MAX 1000
-
-static bool interrupted(void *ctx)
-{
-    (void)ctx;
-    return sherd__cli_interrupted() != 0;
-}
 
 static sherd_local_node node_at(const sherd_local *l, uint32_t i)
 {
@@ -22,12 +17,14 @@ static sherd_local_node node_at(const sherd_local *l, uint32_t i)
 
 static int print_up(sherd__cli *cli, const sherd_local *l, sherd_diag *d)
 {
+    static const char *const names[] = { "name", "pid", "line", NULL };
     uint32_t len = sherd_local_count(l);
     json_t *all = json_array();
     for (uint32_t i = 0; i < len; i++) {
         const sherd_local_node n = node_at(l, i);
-        json_array_append_new(all, json_pack("{s:s, s:I, s:s}", "name", n.name, "pid",
-                                             (json_int_t)n.pid, "line", n.line));
+        json_t *o = json_object();
+        sherd__fields_json_of(o, &n, sherd_local_node_fields, names);
+        json_array_append_new(all, o);
         if (!cli->json) sherd__cli_print("%-9s pid %-7ld %s", n.name, (long)n.pid, n.address);
     }
     if (!cli->json) {
@@ -54,7 +51,7 @@ static int run_up(sherd__cli *cli, sherd_diag *d)
                                     .threads = (uint32_t)sherd__opt_int(cli, "threads"),
                                     .unbound = sherd__opt_choice(cli, "bind-to") ==
                                                SHERD__BIND_NONE,
-                                    .hooks = { .interrupted = interrupted } };
+                                    .hooks = { .interrupted = sherd__cli_stops } };
     int err = sherd_local_start(&l, &o, d);
     if (err) return err;
     err = print_up(cli, l, d);
@@ -76,6 +73,7 @@ static void print_status(const sherd_local_node *n)
 
 static int run_status(sherd__cli *cli, sherd_diag *d)
 {
+    static const char *const without[] = { "line", "log", NULL };
     sherd_local *l = NULL;
     json_t *all = json_array();
     uint32_t gone = 0;
@@ -84,10 +82,9 @@ static int run_status(sherd__cli *cli, sherd_diag *d)
     uint32_t len = sherd_local_count(l);
     for (uint32_t i = 0; i < len; i++) {
         const sherd_local_node n = node_at(l, i);
-        json_t *pid = n.pid ? json_integer(n.pid) : json_null();
-        json_array_append_new(all, json_pack("{s:s, s:o, s:s, s:b, s:I}", "name", n.name, "pid",
-                                             pid, "address", n.address, "up", n.up, "resident",
-                                             (json_int_t)n.resident));
+        json_t *o = sherd__fields_object(&n, sherd_local_node_fields, without);
+        if (n.pid == 0) json_object_set_new(o, "pid", json_null());
+        json_array_append_new(all, o);
         gone += !n.up;
         if (!cli->json) print_status(&n);
     }

@@ -52,7 +52,7 @@ static bool put_values(void *ctx, const sherd__verb *v, const char *title)
                 printf("%s%s", c > choices ? " " : "", *c);
             puts("'; value=1 ;;");
         } else if (o->type == SHERD__FILE || o->type == SHERD__DIR) {
-            printf(") COMPREPLY=($(compgen -%c -- \"$cur\")); return ;;\n",
+            printf(") IFS=$'\\n'; COMPREPLY=($(compgen -%c -- \"$cur\")); return ;;\n",
                    o->type == SHERD__FILE ? 'f' : 'd');
         } else {
             puts(") return ;;");
@@ -66,8 +66,13 @@ static void put_bash(void)
     fputs("# bash completion for sherd; load with: source <(sherd completion bash)\n"
           "_sherd() {\n"
           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-          "    local verb=${COMP_WORDS[1]} words='' value=''\n"
+          "    local verb=${COMP_WORDS[1]} words='' value='' IFS=$' \\t\\n'\n"
           "    COMPREPLY=()\n"
+          "    if [ \"$cur\" = = ]; then\n" /* bash makes = a word of its own */
+          "        cur=''\n"
+          "    elif [ \"$prev\" = = ]; then\n"
+          "        prev=${COMP_WORDS[COMP_CWORD-2]}\n"
+          "    fi\n"
           "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
           "        COMPREPLY=($(compgen -W '",
           stdout);
@@ -94,6 +99,7 @@ static void put_bash(void)
          "    if [ -n \"$value\" ] || [ \"$verb\" = help ] || [ \"${cur#-}\" != \"$cur\" ]; then\n"
          "        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
          "    else\n"
+         "        IFS=$'\\n'\n" /* names of files may contain spaces */
          "        COMPREPLY=($(compgen -f -- \"$cur\"))\n"
          "    fi\n"
          "}\n"

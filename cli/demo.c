@@ -32,6 +32,7 @@ typedef struct demo {
     double *weights;
     sherd_view x, w;
     sherd_cluster *cluster;
+    sherd__progress_line progress;
     double began;         /* sherd__clock_s */
     uint64_t local_calls; /* BLAS calls of the comparisons */
     json_t *out;
@@ -118,6 +119,7 @@ static int show_task(demo *m, sherd_diag *d)
 
 static void show_nodes(demo *m)
 {
+    static const char *const names[] = { "name", "pid", "address", NULL };
     uint32_t n = sherd_cluster_size(m->cluster);
     json_t *nodes = m->out ? json_array() : NULL;
     if (!nodes)
@@ -126,22 +128,19 @@ static void show_nodes(demo *m)
     for (uint32_t i = 0; i < n; i++) {
         sherd_node_info info = { .size = sizeof info };
         if (sherd_cluster_node_at(m->cluster, i, &info, NULL)) continue;
-        if (!nodes && info.pid > 0) printf(" %ld", (long)info.pid);
-        else if (!nodes) printf(" -"); /* its pid is unknown */
-        else
-            json_array_append_new(nodes, json_pack("{s:s, s:I, s:s}", "name", info.name, "pid",
-                                                   (json_int_t)info.pid, "address", info.address));
+        if (nodes) {
+            json_t *o = json_object();
+            sherd__fields_json_of(o, &info, sherd_node_info_fields, names);
+            json_array_append_new(nodes, o);
+        } else if (info.pid > 0) {
+            printf(" %ld", (long)info.pid);
+        } else {
+            printf(" -"); /* its pid is unknown */
+        }
     }
     if (!nodes) putchar('\n');
     else json_object_set_new(m->out, "nodes", nodes);
     fflush(stdout);
-}
-
-static uint64_t total(const uint64_t *each, uint32_t n)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < n; i++) sum += each[i];
-    return sum;
 }
 
 static void show_exposures(const sherd_report *r)
@@ -150,11 +149,6 @@ static void show_exposures(const sherd_report *r)
     for (uint32_t i = 0; i < r->nodes; i++)
         printf(" %" PRIu32 " (%.0f %%)", r->planned[i], 100 * r->exposed_a[i]);
     putchar('\n');
-}
-
-static double percent(uint64_t part, uint64_t all)
-{
-    return 100.0 * (double)part / (double)(all ? all : 1);
 }
 
 static void show_check(const sherd_check *x)
@@ -166,98 +160,105 @@ static void show_check(const sherd_check *x)
     printf("  differences from the local product: at most %.2g; %.1f %% of the "
            "entries equal in every bit, numpy.isclose %.1f %%\n  each within the bound of float64, "
            "gamma_k |X||W|: %s, the largest %.2g of it\n",
-           x->max_abs, percent(x->bit_equal, x->entries), percent(x->isclose, x->entries),
-           x->equal ? "yes" : "NO", x->worst);
+           x->max_abs, sherd__work_percent(x->bit_equal, x->entries),
+           sherd__work_percent(x->isclose, x->entries), x->equal ? "yes" : "NO", x->worst);
 }
 
-static json_t *run_object(const sherd__product_run *w, double local)
+static json_t *run_object(const sherd_operation_info *x, double local)
 {
     static const char *const of_report[] = { "encoding", "planned", "exposed_a",
                                              "tasks",    "seconds", NULL };
     static const char *const of_check[] = { "equal",   "max_abs",   "max_ulp",
                                             "entries", "bit_equal", NULL };
-    const sherd_report *r = &w->report;
-    json_t *o = json_pack("{s:I, s:I, s:f}", "bytes_out", (json_int_t)total(r->bytes_out, r->nodes),
-                          "bytes_in", (json_int_t)total(r->bytes_in, r->nodes), "local_seconds",
-                          local);
-    size_t count;
-    const sherd_field *fields = sherd_report_fields(&count);
-    sherd__fields_json_of(o, r, fields, count, of_report);
-    fields = sherd_check_fields(&count);
-    sherd__fields_json_of(o, &w->check, fields, count, of_check);
+    const sherd_report *r = x->report;
+    json_t *o = json_object();
+    json_object_set_new(o, "bytes_out", sherd__json_whole(sherd__work_total(r->bytes_out, r)));
+    json_object_set_new(o, "bytes_in", sherd__json_whole(sherd__work_total(r->bytes_in, r)));
+    json_object_set_new(o, "local_seconds", json_real(local));
+    sherd__fields_json_of(o, r, sherd_report_fields, of_report);
+    sherd__fields_json_of(o, x->check, sherd_check_fields, of_check);
     return o;
 }
 
 /* ---- one of the two products ----------------------------------------------------------------- */
 
 /* Measures the time of the same product on this machine. The exact comparison computed exactly
- * that. The float one computed more, so the product is computed once again, into w->c, which has
+ * that. The float one computed more, so the product is computed once again, into `c`, which has
  * been compared by now. */
-static int time_local(demo *m, sherd__product_run *w, double *seconds, sherd_diag *d)
+static int time_local(demo *m, const sherd_operation_info *x, double *c, double *seconds,
+                      sherd_diag *d)
 {
     sherd_multiplier local;
-    *seconds = w->check.seconds;
-    if (w->opt.exact) return 0;
+    *seconds = x->check->seconds;
+    if (x->options->exact) return 0;
     int err = sherd_multiplier_local(&local, 0, d);
     double began = sherd__clock_s();
     uint64_t calls = sherd_blas_calls();
-    if (!err) err = sherd_multiplier_multiply(local, m->x, m->w, w->c, w->cols, d);
+    if (!err) err = sherd_multiplier_multiply(local, m->x, m->w, c, HIDDEN, d);
     *seconds = sherd__clock_s() - began;
     m->local_calls += sherd_blas_calls() - calls;
     sherd_multiplier_free(local);
     return err;
 }
 
-static int compute_and_compare(demo *m, sherd__product_run *w, double *local, sherd_diag *d)
+static void show_run(const sherd_operation_info *x, double local)
 {
-    int err = sherd__product_run_compute(w, w->opt.exact ? "exact" : "float", d);
-    if (!err) err = sherd__product_run_check(w, d);
-    m->local_calls += w->check.blas_calls;
-    if (err == SHERD_EDIFFERS) {
-        *d = (sherd_diag){ 0 };
-        return sherd__fail(d, err, "please report this",
-                           "the %s result differs from the local product",
-                           w->opt.exact ? "exact" : "float");
-    }
-    return err ? err : time_local(m, w, local, d);
-}
-
-static void show_run(const sherd__product_run *w, double local)
-{
-    const sherd_report *r = &w->report;
+    const sherd_report *r = x->report;
     char t[24], l[24], out[24], in[24];
     printf("\n%s, one permutation per node (--group all):\n",
-           w->opt.exact ? "Exactly, in fixed point of 17 bits" : "In floats");
+           x->options->exact ? "Exactly, in fixed point of 17 bits" : "In floats");
     show_exposures(r);
     printf("  %s over the nodes, %s locally; %s out, %s in, %" PRIu64 " tasks\n",
            sherd__cli_seconds(r->seconds, t), sherd__cli_seconds(local, l),
-           sherd__cli_bytes(total(r->bytes_out, r->nodes), out),
-           sherd__cli_bytes(total(r->bytes_in, r->nodes), in), r->tasks);
-    show_check(&w->check);
+           sherd__cli_bytes(sherd__work_total(r->bytes_out, r), out),
+           sherd__cli_bytes(sherd__work_total(r->bytes_in, r), in), r->tasks);
+    show_check(x->check);
     fflush(stdout);
+}
+
+static void on_log(void *ctx, sherd_log_level level, const char *text)
+{
+    sherd__nodes_log(((demo *)ctx)->cli, level, text);
+}
+
+static void on_progress(void *ctx, const sherd_progress *p)
+{
+    sherd__product_progress(&((demo *)ctx)->progress, p);
 }
 
 static int run_once(demo *m, bool exact, sherd_diag *d)
 {
-    double local = 0;
-    sherd__product_run w = { .cli = m->cli,
-                             .operation = "multiply",
-                             .in_len = 2,
-                             .in = { { .path = "X", .view = m->x }, { .path = "W", .view = m->w } },
-                             .rows = m->x.rows,
-                             .cols = HIDDEN,
-                             .cluster = m->cluster,
-                             .began = m->began };
-    w.opt = (sherd_product_options){ .size = sizeof w.opt, .exact = exact, .bits = 17 };
-    w.c = sherd__calloc(w.rows * w.cols + 1, sizeof *w.c);
-    int err = w.c ? compute_and_compare(m, &w, &local, d)
-                  : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the result");
-    if (w.checked && m->out)
-        json_object_set_new(m->out, exact ? "exact" : "float", run_object(&w, local));
-    if (w.checked && !m->out) show_run(&w, local);
-    w.cluster = NULL; /* kept open for the next product */
-    sherd__product_run_fini(&w);
-    return err ? err : sherd__work_interrupted(d);
+    const char *label = exact ? "exact" : "float";
+    sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(m->cli, "progress");
+    const sherd_product_options opt = {
+        .size = sizeof opt, .exact = exact, .name_a = "X", .name_b = "W"
+    };
+    double local = 0, *c = sherd__calloc(m->x.rows * HIDDEN + 1, sizeof *c);
+    const sherd_operation_options o = { .size = sizeof o,
+                                        .a = m->x,
+                                        .b = m->w,
+                                        .product = &opt,
+                                        .cluster = m->cluster,
+                                        .result = c,
+                                        .check = true,
+                                        .timeout_ms = sherd__opt_time_ms(m->cli, "timeout"),
+                                        .hooks = { sherd__cli_stops, on_log, on_progress, m } };
+    sherd_operation_info x = { .size = sizeof x };
+    sherd_operation *product = NULL;
+    int err = c ? sherd_operation_new(&product, &o, d)
+                : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the result");
+    sherd__progress_init(&m->progress, stderr, m->cli->quiet ? SHERD__PROGRESS_NONE : mode, label,
+                         "tasks", 0);
+    if (!err) err = sherd_operation_run(product, d);
+    sherd__progress_fini(&m->progress);
+    if (product) (void)!sherd_operation_get(product, &x, NULL);
+    m->local_calls += x.check_calls;
+    if (!err) err = time_local(m, &x, c, &local, d);
+    if (x.check && m->out) json_object_set_new(m->out, label, run_object(&x, local));
+    if (x.check && !m->out) show_run(&x, local);
+    sherd_operation_free(product);
+    sherd__free(c);
+    return err;
 }
 
 static void show_end(demo *m, double seconds)

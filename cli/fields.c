@@ -9,8 +9,7 @@
 
 #include "cli/cli.h"
 
-/* JSON has no unsigned numbers of 64 bits. */
-static json_t *whole(uint64_t n)
+json_t *sherd__json_whole(uint64_t n)
 {
     return json_integer((json_int_t)(n > INT64_MAX ? INT64_MAX : n));
 }
@@ -51,7 +50,7 @@ static json_t *value(const uint8_t *at, const sherd_field *f)
     case SHERD_FIELD_I32: return json_integer(v.i32);
     case SHERD_FIELD_U32: return json_integer(v.u32);
     case SHERD_FIELD_I64: return json_integer(v.i64);
-    case SHERD_FIELD_U64: return whole(v.u64);
+    case SHERD_FIELD_U64: return sherd__json_whole(v.u64);
     case SHERD_FIELD_F64: return isfinite(v.f64) ? json_real(v.f64) : json_null();
     case SHERD_FIELD_NAME: return sherd__cli_json_text(v.name);
     case SHERD_FIELD_ENUM: return enumerated(sherd__field_enum(f, v.u32));
@@ -79,18 +78,31 @@ static bool among(const char *name, const char *const *names)
     return false;
 }
 
-void sherd__fields_json_of(json_t *obj, const void *x, const sherd_field *fields, size_t count,
-                           const char *const *names)
+static void add(json_t *obj, const void *x, sherd__fields table, const char *const *names,
+                bool wanted)
 {
-    for (size_t i = 0; i < count; i++)
-        if (among(fields[i].name, names))
-            json_object_set_new(obj, fields[i].name, sherd__field_json(x, &fields[i]));
+    size_t count;
+    const sherd_field *f = table(&count);
+    for (const sherd_field *end = f + count; f < end; f++)
+        if (among(f->name, names) == wanted)
+            json_object_set_new(obj, f->name, sherd__field_json(x, f));
 }
 
-void sherd__fields_json(json_t *obj, const void *x, const sherd_field *fields, size_t count,
+void sherd__fields_json_of(json_t *obj, const void *x, sherd__fields fields,
+                           const char *const *names)
+{
+    add(obj, x, fields, names, true);
+}
+
+void sherd__fields_json(json_t *obj, const void *x, sherd__fields fields,
                         const char *const *without)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!among(fields[i].name, without))
-            json_object_set_new(obj, fields[i].name, sherd__field_json(x, &fields[i]));
+    add(obj, x, fields, without, false);
+}
+
+json_t *sherd__fields_object(const void *x, sherd__fields fields, const char *const *without)
+{
+    json_t *obj = json_object();
+    add(obj, x, fields, without, false);
+    return obj;
 }

@@ -35,8 +35,8 @@ static int run_keygen(sherd__cli *cli, sherd_diag *d)
     if (!err) err = print_fingerprint(cli, id, path, d);
     if (!err && !sherd__opt_flag(cli, "show"))
         sherd__cli_say(cli,
-                       "wrote the private key to %s; the line above is for the other side's "
-                       "node file or allow-list",
+                       "wrote the private key to %s; its fingerprint, printed on standard output, "
+                       "is for the other side's node file or allow-list",
                        path);
     sherd_identity_free(id);
     return err;

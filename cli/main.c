@@ -1,5 +1,5 @@
 /* The command's entry point; everything else is in cli.c, where tests can call it. */
-#include "cli/cli.h"
+#include "cli/command.h"
 #include "cli/early.h"
 
 int main(int argc, char **argv)

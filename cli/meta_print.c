@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cli/fields.h"
 #include "core/alloc.h"
 
 #define COUNTS_PER_LINE 12
@@ -46,6 +47,7 @@ static json_t *json_of_operation(const sherd_meta *meta, size_t i, const uint64_
                                  const double *seconds)
 {
     const sherd_meta_operation *op = sherd_meta_at(meta, i);
+    static const char *const names[] = { "name", "kind", "used", NULL };
     json_t *o = json_object(), *list = json_array();
     json_t *shape = op->kind == SHERD_OP_PRODUCT
                         ? json_pack("[I,I,I]", (json_int_t)op->n, (json_int_t)op->k,
@@ -53,14 +55,12 @@ static json_t *json_of_operation(const sherd_meta *meta, size_t i, const uint64_
                         : json_pack("[I,I]", (json_int_t)op->n, (json_int_t)op->m);
     for (uint32_t n = 0; n < sherd_meta_get(meta)->nodes; n++)
         json_array_append_new(list, json_integer((json_int_t)counts[n]));
-    json_object_set_new(o, "name", json_string(op->name));
-    json_object_set_new(o, "kind", json_string(sherd_op_name(op->kind)));
+    sherd__fields_json_of(o, op, sherd_meta_operation_fields, names);
     json_object_set_new(o, "shape", shape);
     json_object_set_new(o, "rows", json_integer((json_int_t)sherd_meta_table_rows(op)));
     json_object_set_new(o, "length", json_integer((json_int_t)op->m));
     json_object_set_new(o, "exposures", list);
     json_object_set_new(o, "bytes_expanded", json_integer((json_int_t)sherd_meta_bytes(meta, i)));
-    json_object_set_new(o, "used", json_boolean(op->used));
     if (seconds) json_object_set_new(o, "seconds", json_real(seconds[i]));
     return o;
 }
@@ -88,6 +88,7 @@ int sherd__meta_print_operations(sherd_meta *meta, const double *seconds, json_t
 void sherd__meta_print_settings(const sherd_meta *meta, bool expanded, bool seed, json_t *json)
 {
     const sherd_meta_settings *s = sherd_meta_get(meta);
+    static const char *const names[] = { "nodes", "shuffle_rows", NULL };
     char hex[65], group[16] = "all";
     for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", sherd_meta_commitment(meta)[i]);
     if (s->group) snprintf(group, sizeof group, "%" PRIu32, s->group);
@@ -100,10 +101,9 @@ void sherd__meta_print_settings(const sherd_meta *meta, bool expanded, bool seed
         return;
     }
     json_object_set_new(json, "form", json_string(expanded ? "expanded" : "seed"));
-    json_object_set_new(json, "nodes", json_integer(s->nodes));
+    sherd__fields_json_of(json, s, sherd_meta_settings_fields, names);
     json_object_set_new(json, "exposure", json_string(s->balanced ? "balanced" : "uniform"));
     json_object_set_new(json, "group", s->group ? json_integer(s->group) : json_string("all"));
-    json_object_set_new(json, "shuffle_rows", json_boolean(s->shuffle_rows));
     json_object_set_new(json, "seed_held", json_boolean(seed));
     json_object_set_new(json, "seed_commitment", json_string(hex));
 }

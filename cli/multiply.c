@@ -2,43 +2,30 @@
  * `sherd multiply A.npy B.npy -o C.npy`: a product on nodes. With --dry-run nothing is sent: a
  * table shows what each choice of scheme and group would cost for these operands.
  */
-#include <limits.h>
-
-#include "cli/nodes.h"
 #include "cli/plan.h"
 #include "cli/work.h"
 
-static int print_choices(const sherd__product_run *w, const sherd_choices *choices, uint32_t nodes,
-                         sherd_diag *d)
+static int print_choices(const sherd__product_run *w, const sherd_choices *choices, sherd_diag *d)
 {
+    sherd_forecast first = { .size = sizeof first };
     if (!w->cli->json) {
         sherd__plan_print(choices, true);
         return 0;
     }
+    int err = sherd_choices_at(choices, 0, &first, d);
+    if (err) return err;
     json_t *obj = sherd__cli_json_new(w->cli);
     json_object_set_new(obj, "dry_run", json_true());
-    json_object_set_new(obj, "nodes", json_integer(nodes));
+    json_object_set_new(obj, "nodes", json_integer(first.nodes));
     json_object_set_new(obj, "choices", sherd__plan_array(choices, true));
     return sherd__cli_json_end(w->cli, obj, d);
 }
 
-static int dry_run(sherd__product_run *w, sherd_diag *d)
+static int dry_run(const sherd__product_run *w, sherd_diag *d)
 {
-    char file[PATH_MAX] = "";
-    bool loopback = true;
-    sherd_choices *choices = NULL;
-    sherd_forecast_options with = { .size = sizeof with,
-                                    .hooks = { .interrupted = sherd__cli_stops } };
-    w->dry = true;
-    int err = sherd__product_run_seed(w, d);
-    if (!err) err = sherd__nodes_count(&with.nodes, &loopback, w->cli, d);
-    if (!err) err = sherd__nodes_file(file, sizeof file, &with.same_host_domains, w->cli, d);
-    if (file[0] != '\0') with.nodes_file = file;
-    with.remote = !loopback;
-    with.node_memory = sherd__opt_size(w->cli, "node-memory");
-    if (!err) err = sherd_choices_new(&choices, w->in[0].view, w->in[1].view, &w->opt, d);
-    if (!err) err = sherd_choices_forecast(choices, &with, d);
-    if (!err) err = print_choices(w, choices, with.nodes, d);
+    sherd_choices *choices;
+    int err = sherd_operation_choices(w->work, &choices, d);
+    if (!err) err = print_choices(w, choices, d);
     sherd_choices_free(choices);
     return err;
 }
@@ -47,12 +34,8 @@ static int run_multiply(sherd__cli *cli, sherd_diag *d)
 {
     sherd__product_run w;
     int err = sherd__product_run_begin(&w, cli, 0, 2, d);
-    if (!err && sherd__opt_flag(cli, "dry-run")) {
-        err = dry_run(&w, d);
-    } else if (!err) {
-        err = sherd__product_run_run(&w, d);
-        err = sherd__product_run_report(&w, err, d);
-    }
+    if (!err && w.o.forecast_only) err = dry_run(&w, d);
+    else if (!err) err = sherd__product_run_run(&w, d);
     sherd__product_run_fini(&w);
     return err;
 }

@@ -97,16 +97,6 @@ static void say_privacy(const sherd__cli *cli, sherd_node *node)
                        (unsigned long long)p.uploads);
 }
 
-static void add_fields(json_t *obj, const char *name, const void *x,
-                       const sherd_field *(*table)(size_t *count))
-{
-    size_t count;
-    const sherd_field *fields = table(&count);
-    json_t *to = name ? json_object() : obj;
-    sherd__fields_json(to, x, fields, count, NULL);
-    if (name) json_object_set_new(obj, name, to);
-}
-
 static uint64_t sum(const sherd_node_tasks *t)
 {
     size_t count;
@@ -129,10 +119,11 @@ static void say_counters(const sherd__cli *cli, sherd_node *node)
     if (sherd_node_report_get(node, &r, NULL) || sherd_node_tasks_get(node, &t, NULL)) return;
     if (cli->json) {
         json_t *obj = sherd__cli_json_new(cli);
-        add_fields(obj, "tasks", &t, sherd_node_tasks_fields);
-        add_fields(obj, NULL, &r, sherd_node_report_fields);
+        json_object_set_new(obj, "tasks", sherd__fields_object(&t, sherd_node_tasks_fields, NULL));
+        sherd__fields_json(obj, &r, sherd_node_report_fields, NULL);
         if (sherd_node_privacy_get(node, &p, NULL) == 0)
-            add_fields(obj, "privacy", &p, sherd_node_privacy_fields);
+            json_object_set_new(obj, "privacy",
+                                sherd__fields_object(&p, sherd_node_privacy_fields, NULL));
         if (sherd__cli_json_end(cli, obj, &d)) sherd__cli_warn(cli, "%s", d.message);
         fflush(stdout);
         return;

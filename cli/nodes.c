@@ -2,26 +2,20 @@
 #include "cli/nodes.h"
 
 #include <limits.h>
-#include <string.h>
 
 #include "cli/process.h"
 #include "sherd/local.h"
 #include "sherd/machine.h"
 
-/* Reads the options that name nodes. file: receives the path of the node file, empty if local nodes
- * are to be started; *o borrows from it. */
-static int read_options(sherd_cluster_options *o, char file[PATH_MAX], const sherd__cli *cli,
-                        sherd_diag *d)
+/* Reads the options that name nodes. *o borrows from *cli. */
+static int read_source(sherd_cluster_options *o, const sherd__cli *cli, sherd_diag *d)
 {
-    const char *nodes = sherd__opt_text(cli, "nodes");
-    *o = (sherd_cluster_options){ .size = sizeof *o };
-    file[0] = '\0';
-    o->same_host_domains = sherd__opt_flag(cli, "same-host-domains");
-    if (nodes) {
-        snprintf(file, PATH_MAX, "%s", nodes);
-        o->nodes_file = nodes;
-        return 0;
-    }
+    char file[PATH_MAX];
+    *o = (sherd_cluster_options){ .size = sizeof *o,
+                                  .nodes_file = sherd__opt_text(cli, "nodes"),
+                                  .same_host_domains = sherd__opt_flag(cli, "same-host-domains"),
+                                  .node_memory = sherd__opt_size(cli, "node-memory") };
+    if (o->nodes_file) return 0;
     o->local_nodes = (uint32_t)sherd__opt_int(cli, "local"); /* given, or preset by the verb */
     if (o->local_nodes > 0) return 0;
     sherd_diag why = { .code = 0 };
@@ -38,41 +32,22 @@ static int read_options(sherd_cluster_options *o, char file[PATH_MAX], const she
     return 0;
 }
 
-static int check(sherd__cli *cli, const sherd_product_options *work, uint32_t *nodes,
-                 bool *loopback, sherd_diag *d)
+static int check(sherd__cli *cli, const sherd_product_options *work, uint32_t *nodes, sherd_diag *d)
 {
     sherd_cluster_options o;
-    char file[PATH_MAX];
-    int err = read_options(&o, file, cli, d);
+    int err = read_source(&o, cli, d);
     o.work = work;
-    return err ? err : sherd_cluster_check(nodes, loopback, &o, d);
+    return err ? err : sherd_cluster_check(nodes, NULL, &o, d);
 }
 
-int sherd__nodes_file(char *file, size_t size, bool *same_host, sherd__cli *cli, sherd_diag *d)
+int sherd__nodes_count(uint32_t *out, sherd__cli *cli, sherd_diag *d)
 {
-    sherd_cluster_options o;
-    char path[PATH_MAX];
-    int err = read_options(&o, path, cli, d);
-    if (err) return err;
-    snprintf(file, size, "%s", path);
-    *same_host = o.same_host_domains;
-    return 0;
-}
-
-int sherd__nodes_count(uint32_t *out, bool *loopback, sherd__cli *cli, sherd_diag *d)
-{
-    return check(cli, NULL, out, loopback, d);
+    return check(cli, NULL, out, d);
 }
 
 int sherd__nodes_suit(sherd__cli *cli, const sherd_product_options *opt, sherd_diag *d)
 {
-    return check(cli, opt, NULL, NULL, d);
-}
-
-static bool interrupted(void *ctx)
-{
-    (void)ctx;
-    return sherd__cli_interrupted() != 0;
+    return check(cli, opt, NULL, d);
 }
 
 void sherd__nodes_log(const sherd__cli *cli, sherd_log_level level, const char *text)
@@ -86,37 +61,42 @@ static void log_line(void *ctx, sherd_log_level level, const char *text)
     sherd__nodes_log(ctx, level, text);
 }
 
-/* Starting many nodes takes a while, and nodes beyond the number of cores share them. */
-static void say_start(const sherd__cli *cli, uint32_t nodes)
+void sherd__nodes_say_start(const sherd__cli *cli, const sherd_cluster_options *o)
 {
     sherd_machine machine = { .size = sizeof machine };
+    uint32_t nodes = o->local_nodes;
     if (sherd_machine_get(&machine, NULL) == 0 && nodes > machine.cores)
         sherd__cli_say(cli, "starting %u nodes, which share the %u core%s of this machine", nodes,
                        machine.cores, machine.cores == 1 ? "" : "s");
+}
+
+int sherd__nodes_options(sherd_cluster_options *o, bool opens, sherd__cli *cli, sherd_diag *d)
+{
+    int err = read_source(o, cli, d);
+    if (err || !opens) return err;
+    o->key_file = sherd__opt_text(cli, "key");
+    if (o->nodes_file && !o->key_file)
+        return sherd__fail(d, SHERD_EINVAL,
+                           "`sherd keygen me.key` makes one; the nodes must allow it",
+                           "%s also needs --key FILE: nodes serve only keys that they allow",
+                           sherd__opt_where(cli, "nodes"));
+    o->timeout_ms = sherd__opt_time_ms(cli, "timeout");
+    o->program = SHERD__SELF;
+    o->unbound = sherd__opt_choice(cli, "bind-to") == SHERD__BIND_NONE;
+    o->record_dir = sherd__opt_text(cli, "record");
+    o->hooks = (sherd_hooks){ .interrupted = sherd__cli_stops, .log = log_line, .ctx = cli };
+    return 0;
 }
 
 int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, const sherd_product_options *work,
                       sherd_diag *d)
 {
     sherd_cluster_options o;
-    char file[PATH_MAX];
     *out = NULL;
-    int err = read_options(&o, file, cli, d);
+    int err = sherd__nodes_options(&o, true, cli, d);
     if (err) return err;
-    o.key_file = sherd__opt_text(cli, "key");
-    if (o.nodes_file && !o.key_file)
-        return sherd__fail(d, SHERD_EINVAL,
-                           "`sherd keygen me.key` makes one; the nodes must allow it",
-                           "%s also needs --key FILE: nodes serve only keys that they allow",
-                           sherd__opt_where(cli, "nodes"));
     o.work = work;
     if (!work) o.nodes_min = 1;
-    o.timeout_ms = sherd__opt_time_ms(cli, "timeout");
-    o.program = SHERD__SELF;
-    o.node_memory = sherd__opt_size(cli, "node-memory");
-    o.unbound = sherd__opt_choice(cli, "bind-to") == SHERD__BIND_NONE;
-    o.record_dir = sherd__opt_text(cli, "record");
-    o.hooks = (sherd_hooks){ .interrupted = interrupted, .log = log_line, .ctx = cli };
-    if (o.local_nodes > 0) say_start(cli, o.local_nodes);
+    sherd__nodes_say_start(cli, &o);
     return sherd_cluster_open(out, &o, d);
 }

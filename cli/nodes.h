@@ -21,12 +21,15 @@ void sherd__nodes_log(const sherd__cli *cli, sherd_log_level level, const char *
  *  of opt needs (SHERD_EFEWNODES), and whether each line of the node file gives a domain
  *  (SHERD_EFORMAT). Starting and connecting may still fail. */
 int sherd__nodes_suit(sherd__cli *cli, const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
-/** Writes the path of the node file that would be used into *file (size bytes); empty: local nodes.
- *  same_host: whether its domains may be on one host. Errors as above. */
-int sherd__nodes_file(char *file, size_t size, bool *same_host, sherd__cli *cli,
-                      sherd_diag *d) SHERD_MUST;
-/** Counts the nodes that would be used without opening anything (--dry-run). *loopback (may be
- *  NULL): whether all of them are on loopback. Errors as above. */
-int sherd__nodes_count(uint32_t *out, bool *loopback, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
+/** Counts the nodes that would be used without opening anything. Errors as above. */
+int sherd__nodes_count(uint32_t *out, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
+/** Reads SHERD__OPTS_CLUSTER into *o, which borrows from *cli, for a call that opens the nodes.
+ *  opens: false if they will not be opened (--dry-run): a key is not needed then. Errors as of
+ *  sherd__nodes_open. */
+int sherd__nodes_options(sherd_cluster_options *o, bool opens, sherd__cli *cli,
+                         sherd_diag *d) SHERD_MUST;
+/** Reports that the nodes to be started are more than the cores, since starting them takes a
+ *  while. */
+void sherd__nodes_say_start(const sherd__cli *cli, const sherd_cluster_options *o);
 
 #endif

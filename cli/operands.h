@@ -5,7 +5,6 @@
 #include <stdbool.h>
 
 #include "sherd/npy.h"
-#include "sherd/op.h"
 #include "sherd/profile.h"
 
 typedef struct sherd__operand {
@@ -21,7 +20,5 @@ int sherd__operand_open(sherd__operand *in, const char *path, bool column,
                         sherd_diag *d) SHERD_MUST;
 /** Closes *in, which may be zeroed. */
 void sherd__operand_close(sherd__operand *in);
-/** Checks the shapes of both operands of an operation, 0 meaning a product. */
-int sherd__operands_agree(const sherd__operand in[2], sherd_op op, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -99,20 +99,21 @@ static bool has_option(void *ctx, const sherd__verb *v, const char *title)
 
 static int unknown_long(const sherd__opts *o, const char *title, const char *given, sherd_diag *d)
 {
-    char name[64], hint[200];
-    const char *known[SHERD__OPTIONS_MAX + 1], *candidates[2] = { NULL, NULL };
+    char name[64], hint[200], candidates[300];
+    const char *known[SHERD__OPTIONS_MAX + 1];
+    size_t len = 0, candidates_len = 0;
     size_t n = strcspn(given, "=");
     snprintf(name, sizeof name, "%.*s", (int)(n < 60 ? n : 60), given);
     for (size_t i = 0; i < o->len; i++) {
         known[i] = o->table[i]->name;
-        if (strncmp(known[i], name, strlen(name)) != 0) continue;
-        if (!candidates[0]) candidates[0] = known[i];
-        else candidates[1] = known[i];
+        if (strncmp(known[i], name, strlen(name)) != 0 || len >= sizeof candidates) continue;
+        len += (size_t)snprintf(candidates + len, sizeof candidates - len, "%s--%s",
+                                candidates_len++ ? ", " : "", known[i]);
     }
     known[o->len] = NULL;
-    if (candidates[1])
-        return sherd__fail(d, SHERD_EINVAL, "write it out", "--%s could be --%s or --%s", name,
-                           candidates[0], candidates[1]);
+    if (candidates_len > 1)
+        return sherd__fail(d, SHERD_EINVAL, "write it out", "--%s could be any of %s", name,
+                           candidates);
     lookup l = { .name = name, .not_in = o->verb };
     const char *near = sherd__suggest(name, known);
     if (near) snprintf(hint, sizeof hint, "did you mean --%s?", near);

@@ -14,7 +14,6 @@
 #include "cli/nodes.h"
 #include "cli/operands.h"
 #include "cli/rows.h"
-#include "cli/work.h"
 
 /* ---- forecasts ------------------------------------------------------------------------------- */
 
@@ -63,7 +62,7 @@ json_t *sherd__plan_object(const sherd_forecast *f)
 {
     const char *without[20] = { "scheme",        "nodes",     "rates.gflops", "rates.node_gflops",
                                 "rates.session", "rates.link" };
-    size_t count, len = 6;
+    size_t len = 6;
     bool own = f->own_seconds > 0 && f->seconds > 0;
     if (!f->threshold)
         without[len++] = "blocks", without[len++] = "threshold", without[len++] = "slack";
@@ -73,8 +72,7 @@ json_t *sherd__plan_object(const sherd_forecast *f)
         without[len++] = "seconds_dense", without[len++] = "seconds_csr";
     if (!own) without[len++] = "own_seconds";
     json_t *o = json_object();
-    const sherd_field *fields = sherd_forecast_fields(&count);
-    sherd__fields_json(o, f, fields, count, without);
+    sherd__fields_json(o, f, sherd_forecast_fields, without);
     json_object_set_new(o, "private", json_boolean(sherd_scheme_private(f->scheme)));
     if (f->threshold)
         json_object_set_new(o, "shares", json_integer((json_int_t)f->threshold + f->slack));
@@ -85,17 +83,16 @@ json_t *sherd__plan_object(const sherd_forecast *f)
 void sherd__plan_print(const sherd_choices *choices, bool preferred)
 {
     char line[256];
-    size_t count;
-    const sherd_field *fields = sherd_forecast_fields(&count);
     printf("  %-19s %s\n", "scheme",
-           sherd__row_text(line, sizeof line, columns, NULL, fields, count));
+           sherd__row_text(line, sizeof line, columns, NULL, sherd_forecast_fields));
     for (size_t i = 0; i < sherd_choices_count(choices); i++) {
         sherd_forecast f = { .size = sizeof f };
         sherd_diag why = { 0 };
         bool possible = sherd_choices_at(choices, i, &f, &why) == 0;
         sherd__cli_print("%s %-19s %s", preferred && i == 0 ? "*" : " ",
                          sherd_choices_name(choices, i),
-                         possible ? sherd__row_text(line, sizeof line, columns, &f, fields, count)
+                         possible ? sherd__row_text(line, sizeof line, columns, &f,
+                                                    sherd_forecast_fields)
                                   : why.message);
     }
 }
@@ -157,8 +154,7 @@ static int open_operands(planning *p, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL, "give two .npy files, or a shape as 4096x784x128",
                            "%s: a product needs two operands", cli->args[0]);
     int err = sherd__operand_open(&p->in[0], cli->args[0], false, d);
-    if (!err) err = sherd__operand_open(&p->in[1], cli->args[1], true, d);
-    return err ? err : sherd__operands_agree(p->in, 0, d);
+    return err ? err : sherd__operand_open(&p->in[1], cli->args[1], true, d);
 }
 
 /* Finds the nodes and the speeds of nodes and links. */

@@ -27,12 +27,6 @@ typedef struct predict {
     sherd__progress_line progress;
 } predict;
 
-static bool interrupted(void *ctx)
-{
-    (void)ctx;
-    return sherd__cli_interrupted() != 0;
-}
-
 static void on_progress(void *ctx, const sherd_progress *x)
 {
     predict *p = ctx;
@@ -46,7 +40,7 @@ static int prepare(predict *p, sherd_diag *d)
     if (!err) err = sherd__paths_output(cli, d);
     if (!err) err = sherd__remote_products_read(&p->over, cli, d);
     p->o = (sherd_predict_options){ .size = sizeof p->o,
-                                    .hooks = { interrupted, NULL, on_progress, p },
+                                    .hooks = { sherd__cli_stops, NULL, on_progress, p },
                                     .products = &p->over.opt,
                                     .elementwise_at_nodes = p->over.elementwise,
                                     .check = sherd__opt_flag(cli, "check"),
@@ -99,9 +93,7 @@ static int report_result(const predict *p, int err, sherd_diag *d)
         return err;
     }
     json_t *o = sherd__cli_json_new(cli);
-    size_t count;
-    const sherd_field *fields = sherd_predict_report_fields(&count);
-    sherd__fields_json(o, r, fields, count, without);
+    sherd__fields_json(o, r, sherd_predict_report_fields, without);
     return err ? sherd__cli_json_fail(p->cli, o, err, d) : sherd__cli_json_end(cli, o, d);
 }
 

@@ -28,10 +28,8 @@ static int unchanged(void *file, sherd_diag *d)
 static int print_json(sherd__cli *cli, const char *path, const sherd_masks_info *i, sherd_diag *d)
 {
     json_t *obj = sherd__cli_json_new(cli);
-    size_t count;
-    const sherd_field *fields = sherd_masks_info_fields(&count);
     json_object_set_new(obj, "file", sherd__cli_json_text(path));
-    sherd__fields_json(obj, i, fields, count, NULL);
+    sherd__fields_json(obj, i, sherd_masks_info_fields, NULL);
     return sherd__cli_json_end(cli, obj, d);
 }
 

@@ -42,22 +42,17 @@ static int columns_of(FILE *out)
     return n > 0 ? n : 80;
 }
 
-/* Formats "41/64 tasks  extra  8/s  3 s left". */
-static void describe(char *out, size_t size, const sherd__progress_line *p, uint64_t done,
-                     uint64_t total, const char *extra, double now)
+/* Formats "  8/s  3 s left", or nothing while it would be too inaccurate. */
+static void describe_rate(char out[80], uint64_t done, uint64_t total, double seconds)
 {
-    char left[24], tail[80] = "", more[160];
-    double seconds = now - p->started;
-    if (seconds >= RATE_SECONDS_MIN && done > 0) {
-        double rate = (double)done / seconds;
-        int at = snprintf(tail, sizeof tail, rate < 10 ? "  %.1f/s" : "  %.0f/s", rate);
-        if (total > done)
-            snprintf(tail + at, sizeof tail - (size_t)at, "  %s left",
-                     sherd__cli_seconds((double)(total - done) / rate, left));
-    }
-    snprintf(out, size, "%llu/%llu %s%s%s%s", (unsigned long long)done, (unsigned long long)total,
-             p->unit, extra && *extra ? "  " : "",
-             sherd__cli_plain(extra ? extra : "", more, sizeof more), tail);
+    char left[24];
+    out[0] = '\0';
+    if (seconds < RATE_SECONDS_MIN || done == 0) return;
+    double rate = (double)done / seconds;
+    int at = snprintf(out, 80, rate < 10 ? "  %.1f/s" : "  %.0f/s", rate);
+    if (total > done)
+        snprintf(out + at, 80 - (size_t)at, "  %s left",
+                 sherd__cli_seconds((double)(total - done) / rate, left));
 }
 
 static void draw_bar(sherd__progress_line *p, int percent, const char *text)
@@ -77,21 +72,22 @@ static void draw_bar(sherd__progress_line *p, int percent, const char *text)
 void sherd__progress_update(sherd__progress_line *p, uint64_t done, uint64_t total,
                             const char *extra, double now)
 {
-    char text[256];
+    char text[256], rate[80], plain[160];
     if (p->mode == SHERD__PROGRESS_NONE || total == 0) return;
     if (done > total) done = total;
     int percent = (int)((double)done / (double)total * 100);
-    if (p->mode == SHERD__PROGRESS_BAR) {
-        if (p->drawn >= 0 && now - p->drawn < REDRAW_SECONDS && done < total) return;
-        p->drawn = now;
-        describe(text, sizeof text, p, done, total, extra, now);
-        draw_bar(p, percent, text);
-    } else if (percent / 10 > p->tenths) {
-        p->tenths = percent / 10;
-        describe(text, sizeof text, p, done, total, extra, now);
-        fprintf(p->out, "%s: %d %%, %s\n", p->what, percent, text);
-        fflush(p->out);
-    }
+    bool bar = p->mode == SHERD__PROGRESS_BAR;
+    if (bar && p->drawn >= 0 && now - p->drawn < REDRAW_SECONDS && done < total) return;
+    if (!bar && percent / 10 <= p->tenths) return;
+    describe_rate(rate, done, total, now - p->started);
+    snprintf(text, sizeof text, "%llu/%llu %s%s%s%s", (unsigned long long)done,
+             (unsigned long long)total, p->unit, extra && *extra ? "  " : "",
+             sherd__cli_plain(extra ? extra : "", plain, sizeof plain), rate);
+    p->drawn = now;
+    p->tenths = percent / 10;
+    if (bar) draw_bar(p, percent, text);
+    else fprintf(p->out, "%s: %d %%, %s\n", p->what, percent, text);
+    fflush(p->out);
 }
 
 void sherd__progress_fini(sherd__progress_line *p)

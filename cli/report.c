@@ -268,7 +268,7 @@ static const char *remedy(int err, const sherd_diag *d)
         { SHERD_EDEVICE, "sherd doctor tests the devices of this machine" },
         { SHERD_EOPEN, "check the path and its permissions" },
         { SHERD_EIO, "check the disk: space, quota, health" },
-        { SHERD_EFORMAT, "create the file again, or restore a copy" },
+        { SHERD_EFORMAT, "correct what it names, create the file again, or restore a copy" },
     };
     if (*d->hint != '\0') return d->hint;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)

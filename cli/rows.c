@@ -53,32 +53,33 @@ const char *sherd__field_text(const void *x, const sherd_field *f, char out[48])
     return out;
 }
 
-const sherd_field *sherd__field_find(const sherd_field *fields, size_t count, const char *name)
+const sherd_field *sherd__field_find(sherd__fields fields, const char *name)
 {
+    size_t count;
+    const sherd_field *f = fields(&count);
     for (size_t i = 0; i < count; i++)
-        if (strcmp(fields[i].name, name) == 0) return &fields[i];
+        if (strcmp(f[i].name, name) == 0) return &f[i];
     return NULL;
 }
 
-static const char *cell(const sherd__column *c, const void *x, const sherd_field *fields,
-                        size_t count, char out[48])
+static const char *cell(const sherd__column *c, const void *x, sherd__fields fields, char out[48])
 {
     if (!x) return c->head;
     if (c->text) return c->text(x, out);
-    const sherd_field *f = sherd__field_find(fields, count, c->field);
+    const sherd_field *f = sherd__field_find(fields, c->field);
     assert(f && !f->length);
     return sherd__field_text(x, f, out);
 }
 
 const char *sherd__row_text(char *out, size_t size, const sherd__column *columns, const void *x,
-                            const sherd_field *fields, size_t count)
+                            sherd__fields fields)
 {
     size_t at = 0;
     char text[48];
     out[0] = '\0';
     for (const sherd__column *c = columns; c->head && at < size; c++)
         at += (size_t)snprintf(out + at, size - at, "%s%*s", c == columns ? "" : "  ", c->width,
-                               cell(c, x, fields, count, text));
+                               cell(c, x, fields, text));
     for (at = strlen(out); at > 0 && out[at - 1] == ' ';) out[--at] = '\0';
     return out;
 }

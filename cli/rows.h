@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "sherd/field.h"
+#include "cli/fields.h"
 
 typedef struct sherd__column {
     const char *head;
@@ -18,10 +18,10 @@ typedef struct sherd__column {
  *  "-"), a fraction in percent. */
 const char *sherd__field_text(const void *x, const sherd_field *field, char out[48]);
 /** Returns the field of that name, or NULL. */
-const sherd_field *sherd__field_find(const sherd_field *fields, size_t count, const char *name);
+const sherd_field *sherd__field_find(sherd__fields fields, const char *name);
 /** Writes the line of *x, or that of the heads if x is NULL, without a newline. columns ends with a
  *  head that is NULL. Returns out. */
 const char *sherd__row_text(char *out, size_t size, const sherd__column *columns, const void *x,
-                            const sherd_field *fields, size_t count);
+                            sherd__fields fields);
 
 #endif

@@ -32,9 +32,6 @@ typedef struct sherd__train {
     json_t *result; /* --json: printed after everything else has ended; or NULL */
 } sherd__train;
 
-/** Set before the command begins if this process is one of several that run it. Borrowed. */
-void sherd__train_among(const sherd_collective *c);
-
 /* ---- options (train_options.c) --------------------------------------------------------------- */
 
 /** Makes the processes other than the first forget options for output, messages and resumption,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/applies.h"
+#include "cli/command.h"
 #include "cli/nodes.h"
 #include "cli/options.h"
 #include "cli/seed.h"
@@ -224,6 +225,6 @@ int sherd__train_options(sherd__train *t, sherd_diag *d)
     read_checkpoints(t);
     if (seed) err = sherd__seed_read(t->seed, seed, d);
     if (seed) o->seed = t->seed;
-    if (!err && t->over.nodes) err = sherd__nodes_count(&o->nodes, NULL, cli, d);
+    if (!err && t->over.nodes) err = sherd__nodes_count(&o->nodes, cli, d);
     return err;
 }

@@ -50,25 +50,21 @@ static json_t *event(const char *name)
 /* Sets recipe and data, and where steps are made. */
 static void set_training(const sherd__train *t, json_t *o)
 {
-    sherd_train_report r = report_of(t);
+    static const char *const names[] = { "by", "nodes", "among", "scheme", "bits", NULL };
+    const sherd_train_report r = report_of(t);
     json_object_set_new(o, "name", sherd__cli_json_text(t->name));
     json_object_set_new(o, "recipe", json_string(sherd_recipe_text(t->recipe)));
     json_object_set_new(o, "data", sherd__cli_json_text(data_of(t).text));
-    json_object_set_new(o, "by", json_string(r.by));
-    json_object_set_new(o, "nodes", json_integer(r.nodes));
-    if (r.among) json_object_set_new(o, "among", json_string(r.among));
-    if (r.scheme) json_object_set_new(o, "scheme", json_string(r.scheme));
-    json_object_set_new(o, "bits", json_integer(r.bits));
+    sherd__fields_json_of(o, &r, sherd_train_report_fields, names);
+    if (!r.among) json_object_del(o, "among");
+    if (!r.scheme) json_object_del(o, "scheme");
 }
 
 static json_t *epoch_object(const sherd_epoch *e, const char *const *without)
 {
-    json_t *o = json_object(), *value;
+    json_t *o = sherd__fields_object(e, sherd_epoch_fields, without), *value;
     const char *key;
     void *next;
-    size_t count;
-    const sherd_field *fields = sherd_epoch_fields(&count);
-    sherd__fields_json(o, e, fields, count, without);
     json_object_foreach_safe(o, next, key, value) if (json_is_null(value)) json_object_del(o, key);
     return o;
 }
@@ -76,25 +72,17 @@ static json_t *epoch_object(const sherd_epoch *e, const char *const *without)
 static json_t *links_of(const sherd__train *t)
 {
     json_t *links = json_array();
-    size_t count;
-    const sherd_field *fields = sherd_train_link_fields(&count);
     sherd_train_link x = { .size = sizeof x };
-    for (uint32_t i = 0; sherd_training_link_at(t->training, i, &x, NULL) == 0; i++) {
-        json_t *o = json_object();
-        sherd__fields_json(o, &x, fields, count, NULL);
-        json_array_append_new(links, o);
-    }
+    for (uint32_t i = 0; sherd_training_link_at(t->training, i, &x, NULL) == 0; i++)
+        json_array_append_new(links, sherd__fields_object(&x, sherd_train_link_fields, NULL));
     return links;
 }
 
 static json_t *allreduce_object(const sherd__train *t)
 {
     sherd_train_allreduce r = { .size = sizeof r };
-    size_t count;
-    const sherd_field *fields = sherd_train_allreduce_fields(&count);
     if (sherd_training_allreduce_get(t->training, &r, NULL) != 0) return NULL;
-    json_t *o = json_object();
-    sherd__fields_json(o, &r, fields, count, NULL);
+    json_t *o = sherd__fields_object(&r, sherd_train_allreduce_fields, NULL);
     json_object_set_new(o, "links", links_of(t));
     return o;
 }
@@ -104,11 +92,9 @@ static json_t *gradients_object(const sherd__train *t)
     static const char *const without[] = { "threads", "parts", NULL };
     sherd_train_gradients r = { .size = sizeof r };
     sherd_train_report all = report_of(t);
-    size_t count;
-    const sherd_field *fields = sherd_train_gradients_fields(&count);
     if (sherd_training_gradients_get(t->training, &r, NULL) != 0) return NULL;
-    json_t *o = json_object(), *circle = allreduce_object(t);
-    sherd__fields_json(o, &r, fields, count, without);
+    json_t *o = sherd__fields_object(&r, sherd_train_gradients_fields, without);
+    json_t *circle = allreduce_object(t);
     if (all.among)
         json_object_set_new(o, "among",
                             json_pack("{s:s, s:I}", "by", all.among, "processes",
@@ -120,12 +106,8 @@ static json_t *gradients_object(const sherd__train *t)
 static json_t *secure_object(const sherd__train *t)
 {
     sherd_train_secure r = { .size = sizeof r };
-    size_t count;
-    const sherd_field *fields = sherd_train_secure_fields(&count);
-    if (sherd_training_secure_get(t->training, &r, NULL) != 0) return NULL;
-    json_t *o = json_object();
-    sherd__fields_json(o, &r, fields, count, NULL);
-    return o;
+    bool secure = sherd_training_secure_get(t->training, &r, NULL) == 0;
+    return secure ? sherd__fields_object(&r, sherd_train_secure_fields, NULL) : NULL;
 }
 
 /* ---- log and trace --------------------------------------------------------------------------- */
@@ -163,26 +145,21 @@ static int log_end(sherd__train *t, int err, sherd_diag *d)
     return e ? e : sherd__jsonl_sync(&t->log, err ? NULL : d);
 }
 
-static void trace_line(sherd__train *t, const char *name, const void *x, const sherd_field *fields,
-                       size_t count)
+static void trace_line(sherd__train *t, const char *name, const void *x, sherd__fields fields)
 {
     json_t *o = json_pack("{s:s}", "event", name);
-    sherd__fields_json(o, x, fields, count, NULL);
+    sherd__fields_json(o, x, fields, NULL);
     if (sherd__jsonl_add(&t->trace, o, TRACE_DIGITS, NULL)) t->trace_failed = true;
 }
 
 void sherd__train_on_pass(void *train, const sherd_train_pass *p)
 {
-    size_t count;
-    const sherd_field *fields = sherd_train_pass_fields(&count);
-    trace_line(train, "pass", p, fields, count);
+    trace_line(train, "pass", p, sherd_train_pass_fields);
 }
 
 void sherd__train_on_update(void *train, const sherd_train_update *u)
 {
-    size_t count;
-    const sherd_field *fields = sherd_train_update_fields(&count);
-    trace_line(train, "update", u, fields, count);
+    trace_line(train, "update", u, sherd_train_update_fields);
 }
 
 static int trace_end(sherd__train *t, sherd_diag *d)
@@ -399,6 +376,8 @@ static void print_end(const sherd__train *t)
 static json_t *result_object(const sherd__train *t)
 {
     static const char *const without[] = { "nodes", NULL };
+    static const char *const names[] = { "parameters", "seconds",  "examples_per_second",
+                                         "bytes_out",  "bytes_in", NULL };
     json_t *o = sherd__cli_json_new(t->cli), *epochs = json_array();
     const char *output = sherd__opt_text(t->cli, "output");
     sherd_train_report r = report_of(t);
@@ -406,13 +385,9 @@ static json_t *result_object(const sherd__train *t)
     for (size_t i = 0; (e = sherd_training_epoch_at(t->training, i)); i++)
         json_array_append_new(epochs, epoch_object(e, without));
     set_training(t, o);
-    json_object_set_new(o, "parameters", json_integer((json_int_t)r.parameters));
-    json_object_set_new(o, "steps", json_integer((json_int_t)r.step));
+    sherd__fields_json_of(o, &r, sherd_train_report_fields, names);
+    json_object_set_new(o, "steps", json_integer((json_int_t)r.step)); /* those that were made */
     json_object_set_new(o, "epochs", epochs);
-    json_object_set_new(o, "seconds", json_real(r.seconds));
-    json_object_set_new(o, "examples_per_second", json_real(r.examples_per_second));
-    json_object_set_new(o, "bytes_out", json_integer((json_int_t)r.bytes_out));
-    json_object_set_new(o, "bytes_in", json_integer((json_int_t)r.bytes_in));
     if (t->o.check)
         json_object_set_new(o, "check",
                             json_pack("{s:b, s:I}", "equal", 1, "epochs",

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "cli/fields.h"
+#include "cli/operands.h"
 #include "cli/verify.h"
 #include "cli/work.h"
+#include "sherd/certificate.h"
 
 typedef struct verification {
     sherd_certificate *certificate;
@@ -155,14 +157,11 @@ static void say(const verification *v, const sherd__cli *cli)
 static json_t *nodes_array(const verification *v)
 {
     json_t *all = json_array();
-    size_t count;
-    const sherd_field *fields = sherd_certificate_node_fields(&count);
     for (uint32_t i = 0; i < v->info.nodes_listed; i++) {
         sherd_certificate_node n = { .size = sizeof n };
-        json_t *o = json_object();
         if (sherd_certificate_node_at(v->certificate, i, &n, NULL) == 0)
-            sherd__fields_json(o, &n, fields, count, NULL);
-        json_array_append_new(all, o);
+            json_array_append_new(all,
+                                  sherd__fields_object(&n, sherd_certificate_node_fields, NULL));
     }
     return all;
 }
@@ -182,10 +181,8 @@ static json_t *result_object(const verification *v, const sherd__cli *cli)
         "equal", "judged", "entries", "bit_equal", "seconds", NULL
     };
     json_t *obj = sherd__cli_json_new(cli), *warnings = json_array(), *part = json_object();
-    size_t count;
-    const sherd_field *fields = sherd_certificate_info_fields(&count);
-    sherd__fields_json_of(obj, &v->info, fields, count, about);
-    sherd__fields_json_of(part, &v->info, fields, count, strength);
+    sherd__fields_json_of(obj, &v->info, sherd_certificate_info_fields, about);
+    sherd__fields_json_of(part, &v->info, sherd_certificate_info_fields, strength);
     json_object_set_new(obj, "nodes", nodes_array(v));
     json_object_set_new(obj, "verification", part);
     json_object_set_new(obj, "warnings", warnings);
@@ -193,13 +190,10 @@ static json_t *result_object(const verification *v, const sherd__cli *cli)
         json_array_append_new(warnings,
                               json_string(sherd_certificate_warning_at(v->certificate, i)));
     if (!v->checked) return obj;
-    fields = sherd_check_fields(&count);
-    sherd__fields_json_of(obj, &v->check, fields, count, found);
+    sherd__fields_json_of(obj, &v->check, sherd_check_fields, found);
     if (v->info.mode != SHERD_MODE_EXACT || !v->check.equal) return obj;
-    part = json_object();
-    fields = sherd_distance_fields(&count);
-    sherd__fields_json(part, &v->distance, fields, count, NULL);
-    json_object_set_new(obj, "from_float64", part);
+    json_object_set_new(obj, "from_float64",
+                        sherd__fields_object(&v->distance, sherd_distance_fields, NULL));
     return obj;
 }
 

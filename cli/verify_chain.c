@@ -43,8 +43,6 @@ int sherd__verify_chain(sherd__cli *cli, sherd_diag *d)
     static const char *const without[] = { "late", NULL };
     sherd_checkpoints r = { .size = sizeof r };
     const char *head = sherd__opt_text(cli, "head");
-    size_t count;
-    const sherd_field *fields = sherd_checkpoints_fields(&count);
     memset(r.head, '0', sizeof r.head - 1); /* printed if the chain is broken */
     int err = check_arguments(cli, d);
     if (err) return err;
@@ -54,6 +52,6 @@ int sherd__verify_chain(sherd__cli *cli, sherd_diag *d)
         return err;
     }
     json_t *obj = sherd__cli_json_new(cli);
-    sherd__fields_json(obj, &r, fields, count, without);
+    sherd__fields_json(obj, &r, sherd_checkpoints_fields, without);
     return err ? sherd__cli_json_fail(cli, obj, err, d) : sherd__cli_json_end(cli, obj, d);
 }

@@ -12,34 +12,41 @@
 #include "cli/work.h"
 #include "sherd/machine.h"
 
-static uint64_t total(const uint64_t *each, uint32_t n)
+uint64_t sherd__work_total(const uint64_t *each, const sherd_report *r)
 {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < n; i++) sum += each[i];
+    for (uint32_t i = 0; i < r->nodes; i++) sum += each[i];
     return sum;
+}
+
+static const sherd_scheme_info *scheme_of(const sherd__product_run *w)
+{
+    return sherd_scheme_get(w->info.options->scheme);
 }
 
 static bool exact(const sherd__product_run *w)
 {
-    return w->op == 0 && w->opt.exact;
+    return w->o.op == 0 && w->info.options->exact;
 }
 
 static bool shuffled(const sherd__product_run *w)
 {
-    return sherd__work_scheme(w)->takes & SHERD_TAKES_SHUFFLES;
+    return scheme_of(w)->takes & SHERD_TAKES_SHUFFLES;
 }
 
 /* Returns the width that operand i was rounded to. */
 static uint32_t bits(const sherd__product_run *w, unsigned i)
 {
-    return i == 1 && w->opt.bits_b ? w->opt.bits_b : w->opt.bits;
+    return i == 1 && w->info.options->bits_b ? w->info.options->bits_b : w->info.options->bits;
 }
 
 /* Measures the rounding of operand i in fixed point; false if it was not rounded. */
 static bool rounding(const sherd__product_run *w, unsigned i, sherd_rounding *out)
 {
+    const sherd_product_options *o = w->info.options;
+    sherd_profile *profile = i ? o->profile_b : o->profile_a;
     *out = (sherd_rounding){ .size = sizeof *out };
-    return exact(w) && sherd_profile_rounding_get(w->in[i].profile, bits(w, i), out, NULL) == 0 &&
+    return exact(w) && sherd_profile_rounding_get(profile, bits(w, i), out, NULL) == 0 &&
            out->max_error > 0;
 }
 
@@ -47,16 +54,16 @@ static bool rounding(const sherd__product_run *w, unsigned i, sherd_rounding *ou
 
 static void say_scheme(const sherd__product_run *w, char *out, size_t size)
 {
-    const sherd_report *r = &w->report;
-    const sherd_scheme_info *s = sherd__work_scheme(w);
+    const sherd_report *r = w->info.report;
+    const sherd_scheme_info *s = scheme_of(w);
     const char *about = s->about ? s->about : "";
-    bool hidden = sherd_scheme_private(w->opt.scheme);
+    bool hidden = sherd_scheme_private(w->info.options->scheme);
     if (hidden && s->withstands == SHERD_WITHSTANDS_SOME) {
         snprintf(out, size,
                  "%s (any %" PRIu32 " of %" PRIu32
                  " domains together learn nothing of A%s; %" PRIu32 " answers give the product)",
-                 s->name, w->opt.colluding, r->domains_used, s->hides_b ? " or B" : "; B is public",
-                 r->threshold);
+                 s->name, w->info.options->colluding, r->domains_used,
+                 s->hides_b ? " or B" : "; B is public", r->threshold);
         return;
     }
     if (hidden || !shuffled(w)) {
@@ -65,11 +72,12 @@ static void say_scheme(const sherd__product_run *w, char *out, size_t size)
         return;
     }
     size_t at = (size_t)snprintf(out, size, "%s", s->name);
-    if (w->op == 0 && w->opt.group == 0) at += (size_t)snprintf(out + at, size - at, ", group all");
-    if (w->op == 0 && w->opt.group > 0)
-        at += (size_t)snprintf(out + at, size - at, ", group %" PRIu32, w->opt.group);
-    snprintf(out + at, size - at, "%s%s", w->opt.balanced ? ", balanced" : "",
-             w->opt.shuffle_rows ? ", rows shuffled" : "");
+    if (w->o.op == 0 && w->info.options->group == 0)
+        at += (size_t)snprintf(out + at, size - at, ", group all");
+    if (w->o.op == 0 && w->info.options->group > 0)
+        at += (size_t)snprintf(out + at, size - at, ", group %" PRIu32, w->info.options->group);
+    snprintf(out + at, size - at, "%s%s", w->info.options->balanced ? ", balanced" : "",
+             w->info.options->shuffle_rows ? ", rows shuffled" : "");
 }
 
 static const char *pid_text(const void *x, char out[48])
@@ -102,21 +110,21 @@ static void say_nodes(const sherd__product_run *w)
         { NULL, 0, NULL, NULL },
     };
     char line[256];
-    size_t count;
-    const sherd_field *fields = sherd_report_node_fields(&count);
-    sherd__cli_say(w->cli, "%s", sherd__row_text(line, sizeof line, columns, NULL, fields, count));
-    for (uint32_t i = 0; i < w->report.nodes; i++) {
+    sherd__cli_say(w->cli, "%s",
+                   sherd__row_text(line, sizeof line, columns, NULL, sherd_report_node_fields));
+    for (uint32_t i = 0; i < w->info.report->nodes; i++) {
         sherd_report_node n = { .size = sizeof n };
-        if (sherd_report_node_at(&w->report, w->cluster, i, &n, NULL) == 0)
+        if (sherd_report_node_at(w->info.report, w->info.cluster, i, &n, NULL) == 0)
             sherd__cli_say(w->cli, "%s",
-                           sherd__row_text(line, sizeof line, columns, &n, fields, count));
+                           sherd__row_text(line, sizeof line, columns, &n,
+                                           sherd_report_node_fields));
     }
 }
 
 /* Prints the encoding if A was sent in CSR; dense is expected. */
 static void say_encoding(const sherd__product_run *w)
 {
-    const sherd_report *r = &w->report;
+    const sherd_report *r = w->info.report;
     if (r->encoding != SHERD_ENCODING_CSR) return;
     sherd__cli_say(w->cli,
                    "A was sent in CSR, without zeros, in %" PRIu64 " of %" PRIu64 " tasks%s",
@@ -127,10 +135,10 @@ static void say_encoding(const sherd__product_run *w)
 /* Prints the forecast with the measured values. */
 static void say_forecast(const sherd__product_run *w)
 {
-    const sherd_forecast *f = &w->forecast;
-    const sherd_report *r = &w->report;
+    const sherd_forecast *f = w->info.forecast;
+    const sherd_report *r = w->info.report;
     char fore[3][24], found[3][24];
-    if (!w->predicted) return;
+    if (!f) return;
     sherd__cli_note(w->cli,
                     "predicted%s %s out, %s in, %s (bound by %s); measured %s out, %s in%s, "
                     "%s",
@@ -152,18 +160,18 @@ const char *sherd__work_distance_text(const sherd_distance *x, char out[200])
     return out;
 }
 
-static double percent(uint64_t part, uint64_t all)
+double sherd__work_percent(uint64_t part, uint64_t all)
 {
     return all ? 100.0 * (double)part / (double)all : 100.0;
 }
 
 static void say_check(const sherd__product_run *w)
 {
-    const sherd_check *x = &w->check;
+    const sherd_check *x = w->info.check;
     char t[24], far[200];
-    if (!w->checked) return;
-    if (x->equal && w->measured)
-        sherd__cli_note(w->cli, "%s", sherd__work_distance_text(&w->distance, far));
+    if (!x) return;
+    if (x->equal && w->info.distance)
+        sherd__cli_note(w->cli, "%s", sherd__work_distance_text(w->info.distance, far));
     if (x->judged == SHERD_JUDGED_BITS && x->equal)
         sherd__cli_say(w->cli,
                        "equal: yes, bit for bit (%" PRIu64 " entries, computed locally in %s)",
@@ -177,13 +185,14 @@ static void say_check(const sherd__product_run *w)
                        "%.2g of what the bound allows; %.2f %% bit-equal, numpy.isclose %.2f %%; "
                        "computed here in %s",
                        x->equal ? "yes, within" : "NO, not within", x->max_abs, x->worst,
-                       percent(x->bit_equal, x->entries), percent(x->isclose, x->entries),
+                       sherd__work_percent(x->bit_equal, x->entries),
+                       sherd__work_percent(x->isclose, x->entries),
                        sherd__cli_seconds(x->seconds, t));
 }
 
 static void say_arithmetic(const sherd__product_run *w)
 {
-    const sherd_report *r = &w->report;
+    const sherd_report *r = w->info.report;
     if (!exact(w)) return;
     char how[48] = "one f64 product is exact";
     if (r->primes > 0) snprintf(how, sizeof how, "%" PRIu32 " primes", r->primes);
@@ -195,21 +204,21 @@ static void say_arithmetic(const sherd__product_run *w)
  * */
 static bool said_before(const sherd__product_run *w, unsigned i)
 {
-    return i == 1 && strcmp(w->in[0].path, w->in[1].path) == 0 && bits(w, 0) == bits(w, 1);
+    return i == 1 && strcmp(w->paths[0], w->paths[1]) == 0 && bits(w, 0) == bits(w, 1);
 }
 
 /* Returns which option would keep entries that became 0. */
 static const char *keeps_more(const sherd__product_run *w, unsigned i)
 {
     bool wider = bits(w, i) < 26;
-    const sherd_scheme_info *s = sherd__work_scheme(w);
+    const sherd_scheme_info *s = scheme_of(w);
     if (!s->exact_only)
         return wider ? "--bits 26 keeps more, --mode float keeps all" : "--mode float keeps them";
     if (!wider) return "private schemes keep no more than 26 bits";
     if (s->takes & SHERD_TAKES_MASKS)
         return i == 1 ? "masks prepared with --bits-b 26 keep more"
                       : "masks prepared with --bits 26 keep more";
-    return i == 1 && w->opt.bits_b ? "--bits-b 26 keeps more" : "--bits 26 keeps more";
+    return i == 1 && w->info.options->bits_b ? "--bits-b 26 keeps more" : "--bits 26 keeps more";
 }
 
 /* The scale is at most bits - 1, so all entries of a matrix may be too small. The message does not
@@ -221,12 +230,12 @@ static void say_vanished(const sherd__product_run *w, unsigned i, const sherd_ro
                         "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 became 0: fixed "
                         "point of %u bits ends at 2^-%d: scale them "
                         "by a power of two first",
-                        w->in[i].path, r->vanished, r->nonzeros, bits(w, i), r->scale);
+                        w->paths[i], r->vanished, r->nonzeros, bits(w, i), r->scale);
     else
         sherd__cli_warn(w->cli,
                         "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 are too "
                         "small beside the largest and became 0: %s",
-                        w->in[i].path, r->vanished, r->nonzeros, keeps_more(w, i));
+                        w->paths[i], r->vanished, r->nonzeros, keeps_more(w, i));
 }
 
 /* Prints how far the rounded operands are from the originals. The result is exact for the rounded
@@ -238,7 +247,7 @@ static void say_rounding(const sherd__product_run *w)
         if (said_before(w, i) || !rounding(w, i, &r)) continue;
         sherd__cli_say(w->cli,
                        "%s was rounded to %" PRIu32 " bits: by %.2g of its largest entry at most",
-                       w->in[i].path, bits(w, i), r.relative_error);
+                       w->paths[i], bits(w, i), r.relative_error);
         if (r.vanished > 0) say_vanished(w, i, &r);
     }
 }
@@ -246,11 +255,11 @@ static void say_rounding(const sherd__product_run *w)
 /* Prints which checks every answer passed. */
 static void say_checked(const sherd__product_run *w)
 {
-    const sherd_report *r = &w->report;
+    const sherd_report *r = w->info.report;
     if (r->check_tolerant)
         sherd__cli_say(w->cli, "every answer was checked for gross errors (a stricter check needs "
                                "--mode exact)");
-    else if (w->op != 0)
+    else if (w->o.op != 0)
         sherd__cli_say(w->cli,
                        "a sample of every answer was recomputed locally: one wrong entry is missed "
                        "with probability %.2g",
@@ -263,38 +272,40 @@ static void say_checked(const sherd__product_run *w)
 
 static void say_product(const sherd__product_run *w)
 {
-    const sherd_report *r = &w->report;
+    const sherd_report *r = w->info.report;
     char scheme[160], some[24] = "";
     say_scheme(w, scheme, sizeof scheme);
     if (r->nodes_used < r->nodes) snprintf(some, sizeof some, "%" PRIu32 " of ", r->nodes_used);
-    sherd__cli_say(w->cli, "%s: %zu x %zu by %s%" PRIu32 " node%s%s, %s, %s", w->operation, w->rows,
-                   w->cols, some, r->nodes, r->nodes == 1 ? "" : "s",
-                   sherd_cluster_simulated(w->cluster) ? " (domains: simulated on one host)" : "",
+    sherd__cli_say(w->cli, "%s: %zu x %zu by %s%" PRIu32 " node%s%s, %s, %s", w->operation,
+                   w->info.result.rows, w->info.result.cols, some, r->nodes,
+                   r->nodes == 1 ? "" : "s",
+                   sherd_cluster_simulated(w->info.cluster) ? " (domains: simulated on one host)"
+                                                            : "",
                    scheme,
-                   w->op != 0     ? "float64"
-                   : w->opt.exact ? "exact"
-                                  : "float");
+                   w->o.op != 0             ? "float64"
+                   : w->info.options->exact ? "exact"
+                                            : "float");
 }
 
 static void say_cost(const sherd__product_run *w)
 {
-    const sherd_report *r = &w->report;
+    const sherd_report *r = w->info.report;
     char out[24], in[24], t[24], all[24];
     sherd_report_node first = { .size = sizeof first };
-    int err = sherd_report_node_at(r, w->cluster, 0, &first, NULL);
+    int err = sherd_report_node_at(r, w->info.cluster, 0, &first, NULL);
     sherd__cli_say(w->cli,
                    "%s for the answers (%s with %s the nodes): %s out, %s in, "
                    "%" PRIu64 " tasks, %" PRIu64 " sent again",
-                   sherd__cli_seconds(r->seconds, t),
-                   sherd__cli_seconds(w->ended - w->began - w->forecasting, all),
+                   sherd__cli_seconds(r->seconds, t), sherd__cli_seconds(w->info.seconds, all),
                    !err && first.pid > 0 ? "the start of" : "connecting to",
-                   sherd__cli_bytes(total(r->bytes_out, r->nodes), out),
-                   sherd__cli_bytes(total(r->bytes_in, r->nodes), in), r->tasks, r->tasks_repeated);
+                   sherd__cli_bytes(sherd__work_total(r->bytes_out, r), out),
+                   sherd__cli_bytes(sherd__work_total(r->bytes_in, r), in), r->tasks,
+                   r->tasks_repeated);
 }
 
 static void say_faults(const sherd__product_run *w)
 {
-    const sherd_report *r = &w->report;
+    const sherd_report *r = w->info.report;
     if (r->nodes_lost > 0)
         sherd__cli_say(w->cli, "%" PRIu32 " node%s lost during the run; the others did the work%s",
                        r->nodes_lost, r->nodes_lost == 1 ? " was" : "s were",
@@ -318,31 +329,25 @@ static void say_all(const sherd__product_run *w)
     say_checked(w);
     say_faults(w);
     say_check(w);
-    if (sherd__work_scheme(w)->takes & SHERD_TAKES_MASKS)
-        sherd__cli_say(w->cli, "%s: %" PRIu64 " rows of masks are left", w->opt.masks,
-                       w->report.masks_left);
-    sherd__cli_say(w->cli, "wrote %s (%zu x %zu, <f8)", sherd__opt_text(w->cli, "output"), w->rows,
-                   w->cols);
-    if (w->certified) sherd__cli_say(w->cli, "wrote %s", sherd__opt_text(w->cli, "certificate"));
+    if (scheme_of(w)->takes & SHERD_TAKES_MASKS)
+        sherd__cli_say(w->cli, "%s: %" PRIu64 " rows of masks are left", w->info.options->masks,
+                       w->info.report->masks_left);
+    sherd__cli_say(w->cli, "wrote %s (%zu x %zu, <f8)", sherd__opt_text(w->cli, "output"),
+                   w->info.result.rows, w->info.result.cols);
+    if (w->info.certified)
+        sherd__cli_say(w->cli, "wrote %s", sherd__opt_text(w->cli, "certificate"));
 }
 
 /* ---- for programs ---------------------------------------------------------------------------- */
-
-static json_t *whole(uint64_t n)
-{
-    return json_integer((json_int_t)(n > INT64_MAX ? INT64_MAX : n));
-}
 
 static json_t *node_object(const sherd__product_run *w, uint32_t i)
 {
     static const char *const unknown[] = { "planned",   "exposed_a", "exposed_b",
                                            "bytes_out", "bytes_in",  NULL };
     sherd_report_node n = { .size = sizeof n };
-    json_t *o = json_object();
-    size_t count;
-    const sherd_field *fields = sherd_report_node_fields(&count);
-    if (sherd_report_node_at(&w->report, w->cluster, i, &n, NULL)) return o;
-    sherd__fields_json(o, &n, fields, count, i < w->report.nodes ? NULL : unknown);
+    if (sherd_report_node_at(w->info.report, w->info.cluster, i, &n, NULL)) return json_object();
+    json_t *o = sherd__fields_object(&n, sherd_report_node_fields,
+                                     i < w->info.report->nodes ? NULL : unknown);
     if (n.pid == 0) json_object_set_new(o, "pid", json_null());
     return o;
 }
@@ -350,12 +355,13 @@ static json_t *node_object(const sherd__product_run *w, uint32_t i)
 static void add_nodes(const sherd__product_run *w, json_t *obj)
 {
     json_t *nodes = json_array();
-    for (uint32_t i = 0; i < sherd_cluster_size(w->cluster); i++)
+    for (uint32_t i = 0; i < sherd_cluster_size(w->info.cluster); i++)
         json_array_append_new(nodes, node_object(w, i));
     json_object_set_new(obj, "nodes", nodes);
     json_object_set_new(obj, "domains",
-                        json_string(sherd_cluster_simulated(w->cluster) ? "simulated on one host"
-                                                                        : "separate"));
+                        json_string(sherd_cluster_simulated(w->info.cluster)
+                                        ? "simulated on one host"
+                                        : "separate"));
 }
 
 static void add_report(const sherd__product_run *w, json_t *obj)
@@ -366,17 +372,18 @@ static void add_report(const sherd__product_run *w, json_t *obj)
                                          "seconds",  "check_tolerant", NULL };
     static const char *const fixed[] = { "scale_a", "scale_b", "bits_a", "bits_b", NULL };
     static const char *const sparse[] = { "encoding", "tasks_csr", NULL };
-    const sherd_report *r = &w->report;
-    size_t count;
-    const sherd_field *fields = sherd_report_fields(&count);
-    sherd__fields_json_of(obj, r, fields, count, names);
-    if (exact(w)) sherd__fields_json_of(obj, r, fields, count, fixed);
-    if (r->encoding != SHERD_ENCODING_AUTO) sherd__fields_json_of(obj, r, fields, count, sparse);
-    json_object_set_new(obj, "bytes_out", whole(total(r->bytes_out, r->nodes)));
-    json_object_set_new(obj, "bytes_in", whole(total(r->bytes_in, r->nodes)));
-    json_object_set_new(obj, "local_products", whole(sherd_blas_calls() - w->check_calls));
-    if (w->predicted) json_object_set_new(obj, "predicted", sherd__plan_object(&w->forecast));
-    json_object_set_new(obj, "seconds_total", json_real(w->ended - w->began - w->forecasting));
+    const sherd_report *r = w->info.report;
+    sherd__fields_json_of(obj, r, sherd_report_fields, names);
+    if (exact(w)) sherd__fields_json_of(obj, r, sherd_report_fields, fixed);
+    if (r->encoding != SHERD_ENCODING_AUTO)
+        sherd__fields_json_of(obj, r, sherd_report_fields, sparse);
+    json_object_set_new(obj, "bytes_out", sherd__json_whole(sherd__work_total(r->bytes_out, r)));
+    json_object_set_new(obj, "bytes_in", sherd__json_whole(sherd__work_total(r->bytes_in, r)));
+    json_object_set_new(obj, "local_products",
+                        sherd__json_whole(sherd_blas_calls() - w->info.check_calls));
+    if (w->info.forecast)
+        json_object_set_new(obj, "predicted", sherd__plan_object(w->info.forecast));
+    json_object_set_new(obj, "seconds_total", json_real(w->info.seconds));
 }
 
 static void add_settings(const sherd__product_run *w, json_t *obj)
@@ -384,41 +391,43 @@ static void add_settings(const sherd__product_run *w, json_t *obj)
     static const char *const coded[] = { "blocks", "threshold", "encodings", "tasks_cancelled",
                                          NULL };
     static const char *const masked[] = { "masks_left", NULL };
-    const sherd_scheme_info *s = sherd__work_scheme(w);
-    size_t count;
-    const sherd_field *fields = sherd_report_fields(&count);
+    const sherd_scheme_info *s = scheme_of(w);
     json_object_set_new(obj, "scheme", json_string(s->name));
-    json_object_set_new(obj, "private", json_boolean(sherd_scheme_private(w->opt.scheme)));
+    json_object_set_new(obj, "private",
+                        json_boolean(sherd_scheme_private(w->info.options->scheme)));
     if (shuffled(w))
-        json_object_set_new(obj, "exposure", json_string(w->opt.balanced ? "balanced" : "uniform"));
-    if (w->op != 0) return;
-    if (w->report.threshold > 0) {
-        json_object_set_new(obj, "colluding", whole(w->opt.colluding));
-        json_object_set_new(obj, "spare", whole(w->opt.spare));
-        json_object_set_new(obj, "shares", whole(w->report.domains));
-        sherd__fields_json_of(obj, &w->report, fields, count, coded);
+        json_object_set_new(obj, "exposure",
+                            json_string(w->info.options->balanced ? "balanced" : "uniform"));
+    if (w->o.op != 0) return;
+    if (w->info.report->threshold > 0) {
+        json_object_set_new(obj, "colluding", sherd__json_whole(w->info.options->colluding));
+        json_object_set_new(obj, "spare", sherd__json_whole(w->info.options->spare));
+        json_object_set_new(obj, "shares", sherd__json_whole(w->info.report->domains));
+        sherd__fields_json_of(obj, w->info.report, sherd_report_fields, coded);
     }
-    if (s->takes & SHERD_TAKES_MASKS) sherd__fields_json_of(obj, &w->report, fields, count, masked);
+    if (s->takes & SHERD_TAKES_MASKS)
+        sherd__fields_json_of(obj, w->info.report, sherd_report_fields, masked);
     if (shuffled(w)) {
         json_object_set_new(obj, "group",
-                            w->opt.group == 0 ? json_string("all") : whole(w->opt.group));
-        json_object_set_new(obj, "shuffle_rows", json_boolean(w->opt.shuffle_rows));
+                            w->info.options->group == 0
+                                ? json_string("all")
+                                : sherd__json_whole(w->info.options->group));
+        json_object_set_new(obj, "shuffle_rows", json_boolean(w->info.options->shuffle_rows));
     }
-    json_object_set_new(obj, "mode", json_string(w->opt.exact ? "exact" : "float"));
-    if (w->opt.exact) json_object_set_new(obj, "bits", whole(w->opt.bits));
+    json_object_set_new(obj, "mode", json_string(w->info.options->exact ? "exact" : "float"));
+    if (w->info.options->exact)
+        json_object_set_new(obj, "bits", sherd__json_whole(w->info.options->bits));
 }
 
 static void add_rounding(const sherd__product_run *w, json_t *obj)
 {
     static const char *const names[] = { "vanished", "nonzeros", "relative_error", NULL };
     json_t *list = json_array();
-    size_t count;
-    const sherd_field *fields = sherd_rounding_fields(&count);
     for (unsigned i = 0; i < w->in_len && exact(w); i++) {
         sherd_rounding r;
         json_t *o = json_object();
         (void)rounding(w, i, &r);
-        sherd__fields_json_of(o, &r, fields, count, names);
+        sherd__fields_json_of(o, &r, sherd_rounding_fields, names);
         json_array_append_new(list, o);
     }
     if (exact(w)) json_object_set_new(obj, "rounding", list);
@@ -428,21 +437,22 @@ static void add_rounding(const sherd__product_run *w, json_t *obj)
 static json_t *matrix_object(const char *path, const char *dtype, size_t rows, size_t cols)
 {
     return json_pack("{s:o, s:s, s:o, s:o}", "file", sherd__cli_json_text(path), "dtype", dtype,
-                     "rows", whole(rows), "cols", whole(cols));
+                     "rows", sherd__json_whole(rows), "cols", sherd__json_whole(cols));
 }
 
 static void add_files(const sherd__product_run *w, json_t *obj)
 {
     json_t *inputs = json_array();
     for (unsigned i = 0; i < w->in_len; i++) {
-        sherd_view v = w->in[i].view;
-        json_array_append_new(inputs, matrix_object(w->in[i].path, sherd_dtype_name(v.dtype),
-                                                    v.rows, v.cols));
+        sherd_view v = i ? w->info.b : w->info.a;
+        json_array_append_new(inputs, matrix_object(w->paths[i], sherd_dtype_name(v.dtype), v.rows,
+                                                    v.cols));
     }
     json_object_set_new(obj, "operation", json_string(w->operation));
     json_object_set_new(obj, "inputs", inputs);
     json_object_set_new(obj, "result",
-                        matrix_object(sherd__opt_text(w->cli, "output"), "<f8", w->rows, w->cols));
+                        matrix_object(sherd__opt_text(w->cli, "output"), "<f8", w->info.result.rows,
+                                      w->info.result.cols));
     json_object_set_new(obj, "certificate",
                         sherd__cli_json_text(sherd__opt_text(w->cli, "certificate")));
 }
@@ -452,34 +462,29 @@ static void add_check(const sherd__product_run *w, json_t *obj)
     static const char *const without[] = { "mismatched", "row", "col", "blas_calls", NULL };
     static const char *const bitwise[] = { "mismatched", "row",   "col", "blas_calls",
                                            "beyond",     "worst", NULL };
-    bool by_bits = w->check.judged == SHERD_JUDGED_BITS;
-    json_t *o = json_object(), *distance;
-    size_t count;
-    const sherd_field *fields = sherd_check_fields(&count);
-    sherd__fields_json(o, &w->check, fields, count, by_bits ? bitwise : without);
-    if (w->measured) {
-        distance = json_object();
-        fields = sherd_distance_fields(&count);
-        sherd__fields_json(distance, &w->distance, fields, count, NULL);
-        json_object_set_new(o, "from_float64", distance);
-    }
+    bool by_bits = w->info.check->judged == SHERD_JUDGED_BITS;
+    json_t *o = sherd__fields_object(w->info.check, sherd_check_fields,
+                                     by_bits ? bitwise : without);
+    if (w->info.distance)
+        json_object_set_new(o, "from_float64",
+                            sherd__fields_object(w->info.distance, sherd_distance_fields, NULL));
     json_object_set_new(obj, "check", o);
 }
 
 int sherd__product_run_report(sherd__product_run *w, int err, sherd_diag *d)
 {
     if (!w->cli->json) {
-        if (err == 0 || w->committed) say_all(w);
+        if (err == 0 || w->info.written) say_all(w);
         if (err == SHERD_EDIFFERS) say_check(w);
         return err;
     }
-    if (err != 0 && !w->cluster) return err; /* nothing was sent: there is only the error */
+    if (err != 0 && !w->info.cluster) return err; /* nothing was sent: there is only the error */
     json_t *obj = sherd__cli_json_new(w->cli);
     add_files(w, obj);
     add_settings(w, obj);
     add_nodes(w, obj);
     add_report(w, obj);
-    if (w->checked) add_check(w, obj);
+    if (w->info.check) add_check(w, obj);
     if (!err) add_rounding(w, obj);
     return err ? sherd__cli_json_fail(w->cli, obj, err, d) : sherd__cli_json_end(w->cli, obj, d);
 }

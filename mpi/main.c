@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/command.h"
 #include "cli/early.h"
-#include "cli/train.h"
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/diag.h"

@@ -32,6 +32,7 @@
 #include "sherd/node.h"
 #include "sherd/npy.h"
 #include "sherd/op.h"
+#include "sherd/operation.h"
 #include "sherd/product.h"
 #include "sherd/profile.h"
 #include "sherd/recipe.h"

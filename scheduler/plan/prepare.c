@@ -235,11 +235,12 @@ static int check_options(const sherd_product_options *opt, sherd_diag *d)
     return SHERD_OK;
 }
 
-static int check_shapes(sherd_view a, sherd_view b, sherd_diag *d)
+static int check_shapes(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
 {
     if (a.cols != b.rows)
         return sherd__fail(d, SHERD_ESHAPE, "the columns of A must be the rows of B",
-                           "A is %zu x %zu and B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
+                           "%s is %zu x %zu and %s is %zu x %zu: they cannot be multiplied",
+                           sherd__name_a(opt), a.rows, a.cols, sherd__name_b(opt), b.rows, b.cols);
     if (a.rows <= UINT32_MAX && a.cols <= UINT32_MAX && b.cols <= UINT32_MAX) return SHERD_OK;
     return sherd__fail(d, SHERD_ESHAPE, "cut the operands",
                        "A is %zu x %zu and B is %zu x %zu: no dimension may exceed 2^32 - 1",
@@ -268,7 +269,7 @@ int sherd__prepare_part(sherd__prepared *p, const sherd__matrices *m, const sher
                             .entropy = sherd__prepare_entropy(nodes) };
     int err = check_nodes(nodes, d);
     if (!err) err = check_options(opt, d);
-    if (!err) err = check_shapes(m->a, m->b, d);
+    if (!err) err = check_shapes(m->a, m->b, opt, d);
     if (!err && m->ld < cols)
         err = sherd__fail(d, SHERD_EINVAL, "give C rows at least as long as those of B",
                           "the row stride of C is %zu, B has %zu columns", m->ld, cols);
@@ -351,7 +352,8 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, const sherd__matrices 
                           "element-wise operations are computed in float64 only");
     if (!err && arity == 2 && (a.rows != b.rows || a.cols != b.cols))
         err = sherd__fail(d, SHERD_ESHAPE, "both operands must have the same shape",
-                          "A is %zu x %zu and B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
+                          "%s is %zu x %zu and %s is %zu x %zu", sherd__name_a(opt), a.rows, a.cols,
+                          sherd__name_b(opt), b.rows, b.cols);
     if (!err && m->ld < a.cols)
         err = sherd__fail(d, SHERD_EINVAL, "give the result rows at least as long as those of A",
                           "the row stride of the result is %zu, A has %zu columns", m->ld, a.cols);
@@ -457,7 +459,7 @@ int sherd_product_range(sherd_view a, sherd_view b, const sherd_product_options 
     if (!err) err = sherd__profile_check(own.profile_a, a, "A", d);
     if (!err) err = sherd__profile_check(own.profile_b, b, "B", d);
     if (!err) err = check_options(&own, d);
-    if (!err) err = check_shapes(a, b, d);
+    if (!err) err = check_shapes(a, b, &own, d);
     return err ? err : check_range(a, b, &own, d);
 }
 

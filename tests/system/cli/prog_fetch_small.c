@@ -4,6 +4,7 @@
  * command's.
  */
 #include "cli/cli.h"
+#include "cli/command.h"
 #include "cli/fetch.h"
 
 #include <stdio.h>

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
+#include "cli/command.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "crypto/keystream.h"

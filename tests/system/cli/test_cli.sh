@@ -132,6 +132,18 @@ if command -v bash >/dev/null; then
 fi
 report $? "completion offers verbs and options"
 
+if command -v bash >/dev/null; then
+    : >'A one.npy'
+    # shellcheck disable=SC2016
+    words=$(bash -c '. "$1"; COMP_WORDS=(sherd multiply --scheme = sha); COMP_CWORD=4; _sherd; echo "${COMPREPLY[*]}"
+        COMP_WORDS=(sherd multiply --scheme =); COMP_CWORD=3; _sherd; echo "${COMPREPLY[*]}"
+        COMP_WORDS=(sherd multiply A); COMP_CWORD=2; _sherd; echo "${#COMPREPLY[*]}"' - out 2>err)
+    rm 'A one.npy'
+    echo "$words" | sed -n 1p | grep -qx 'share share1' && echo "$words" | sed -n 2p | grep -qw blind &&
+        [ "$(echo "$words" | sed -n 3p)" = 1 ]
+fi
+report $? "completion offers values behind =, and names of files that contain spaces"
+
 "$S" help --man >out 2>err; code=$?
 cmp out "$R/docs/sherd.1" >>err 2>&1; same=$?; : >out
 report $same "docs/sherd.1 is up to date (sherd help --man >docs/sherd.1)"

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/command.h"
 #include "tests/support/send_signal.h"
 #include "store/chain.h"
 

@@ -39,6 +39,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/command.h"
 #include "core/executor.h"
 #include "crypto/fragment_make.h"
 #include "matrix/residue_limbs.h"

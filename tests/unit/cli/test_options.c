@@ -98,7 +98,7 @@ static void unambiguous_names_can_be_abbreviated(void **state)
     assert_int_equal(parse("try -o x --sch plain --time 2s"), 0);
     assert_int_equal(sherd__opt_choice(&cli, "scheme"), 1);
     assert_int_equal(sherd__opt_time_ms(&cli, "timeout"), 2000);
-    assert_fails(SHERD_EINVAL, "try -o x --node f", "--node could be --nodes or --node-memory",
+    assert_fails(SHERD_EINVAL, "try -o x --node f", "--node could be any of --nodes, --node-memory",
                  "write it out");
     assert_int_equal(parse("try -o x --nodes f"), 0);
 }

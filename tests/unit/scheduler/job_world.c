@@ -117,7 +117,9 @@ static void fake_entries(const void *ctx, sherd__cell c, uint64_t *a, uint64_t *
 
 static int fake_finish(void *ctx)
 {
-    ((fake *)ctx)->finished++;
+    fake *f = ctx;
+    f->finished++;
+    if (f->stops) sherd__job_fail(f->stops, SHERD_EINTERRUPTED, NULL, "interrupted");
     return SHERD_OK;
 }
 

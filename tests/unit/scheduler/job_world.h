@@ -25,7 +25,8 @@ typedef struct fake {
     uint64_t resident_rows;
     unsigned residents, live; /* resident sources that were made, and those not yet freed */
     int hide_err;
-    bool empty;     /* every cell is empty */
+    sherd__job *stops; /* is interrupted while it finishes; NULL: none */
+    bool empty;        /* every cell is empty */
     uint8_t spared; /* threshold: the slots that were reported dead when a cell was last hidden */
     unsigned decoded[CELLS_MAX], lefts; /* threshold: number of times for each position; left_stays:
                                          * blocks that were made */

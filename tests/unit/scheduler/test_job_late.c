@@ -92,6 +92,18 @@ static void an_answer_that_was_not_read_does_not_count_as_accepted(void **state)
     world_stop(&w);
 }
 
+static void a_job_that_is_stopped_while_it_finishes_ends_with_that_error(void **state)
+{
+    (void)state;
+    world w = { .scheme.shape.threshold = 3 };
+    world_start(&w, 4, 1, 2, 2, 0, false);
+    w.scheme.stops = w.job;
+    world_work(&w, 3);
+    assert_int_equal(w.scheme.finished, 1);
+    world_must_be_done(&w, SHERD_EINTERRUPTED);
+    world_stop(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -99,6 +111,7 @@ int main(void)
         cmocka_unit_test(a_node_that_is_lost_then_is_reported_and_ends_nothing),
         cmocka_unit_test(an_answer_that_was_not_read_does_not_count_as_accepted),
         cmocka_unit_test(a_failed_job_keeps_its_first_error),
+        cmocka_unit_test(a_job_that_is_stopped_while_it_finishes_ends_with_that_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
