@@ -1,5 +1,7 @@
-/* The whole command, for the main function of a program: `sherd` (cli/main.c), and `sherd-mpi`, which
- * runs it in several processes (mpi/main.c). */
+/*
+ * The whole command, for the main function of a program: `sherd` (cli/main.c), and `sherd-mpi`,
+ * which runs it in several processes (mpi/main.c).
+ */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
