@@ -312,8 +312,7 @@ const sherd__kind sherd__bench_memory = {
     sizeof(const sherd__memory_spec *), open_memory, turn_memory, NULL, NULL, true, false
 };
 
-/* ---- a node that is killed, stopped or wrong
- * --------------------------------------------------------- */
+/* ---- a node that is killed, stopped or wrong ------------------------------------------------- */
 
 static const struct {
     const char *series;
@@ -374,9 +373,9 @@ static int disturb(sherd__bench *b, const product *p, strike *s, double after, d
     return err ? err : judge(&p->pair, &p->opt, d);
 }
 
-/* Injects the fault after a part of the time of an undisturbed product, which *seconds has at
- * first and that of this product afterwards. If the product finishes before that, it was
- * undisturbed; the next try uses its time, which reflects the current load. */
+/* Injects the fault after a part of *seconds, which is the time of an undisturbed product on entry
+ * and that of this product on return. If the product finishes before the fault, it was undisturbed;
+ * the next try uses its time, which reflects the current load. */
 static int disturb_at(sherd__bench *b, const product *p, int signal, double part, double *seconds,
                       sherd_diag *d)
 {

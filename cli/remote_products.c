@@ -43,8 +43,8 @@ static int judge_nodes(sherd__cli *cli, sherd_diag *d)
                                "--%s has no effect without nodes", idle);
 }
 
-/* Checks for options without effect under this scheme. Secure sums read those of coded operands,
- * too. */
+/* Checks for options without effect under this scheme. Secure sums read the options of coded
+ * operands. */
 static int judge_scheme(const sherd_scheme_info *s, sherd__cli *cli, sherd_diag *d)
 {
     bool secure = has(cli, "aggregate") && sherd__opt_choice(cli, "aggregate") == 1;

@@ -43,8 +43,7 @@ int sherd__train_options(sherd__train *t, sherd_diag *d) SHERD_MUST;
 /** Returns whether this process is the only one, or the one that writes files and messages. */
 bool sherd__train_is_first(const sherd__train *t);
 
-/* ---- messages (train_report.c)
- * ----------------------------------------------------------------- */
+/* ---- messages (train_report.c) --------------------------------------------------------------- */
 
 /** Opens --log, new or after the lines of the run that is resumed, and writes a first line; opens
  *  --trace. SHERD_EOPEN, SHERD_EIO. */

@@ -200,8 +200,7 @@ static void say_arithmetic(const sherd__product_run *w)
                     r->bits_a, r->bits_b, r->scale_a, r->scale_b, how);
 }
 
-/* Returns whether operand i was already described: X times X is one file, rounded in the same way.
- * */
+/* Returns whether operand i was already described: X times X is one file, rounded once. */
 static bool said_before(const sherd__product_run *w, unsigned i)
 {
     return i == 1 && strcmp(w->paths[0], w->paths[1]) == 0 && bits(w, 0) == bits(w, 1);

@@ -21,8 +21,8 @@ int sherd__options_read(void *to, size_t size, const void *from, const char *wha
 
 /** Returns SHERD_EINVAL if the struct `out` of a result is NULL or its size is not set. */
 int sherd__result_check(const void *out, const char *what, sherd_diag *d) SHERD_MUST;
-/** Copies a result of this library's version to the caller's struct, up to the size of that. Its
- *  size member stays. */
+/** Copies a result of this library's version to the caller's struct, up to the size that the
+ *  caller set. The size member is unchanged. */
 void sherd__result_write(void *out, const void *result, size_t size);
 
 #endif

@@ -276,8 +276,7 @@ static bool sort(sorting *s, sherd__team *team)
     return !s->bad;
 }
 
-/* Sorts all of a side into the strips from number `first` on of `whole`, which has as many terms.
- * */
+/* Sorts a whole side into the strips of `whole` from number `first` on; both have as many terms. */
 static int sort_all(const sherd__limbs *x, const side *of, const side *whole, size_t first,
                     sherd__team *team, uint8_t *out)
 {

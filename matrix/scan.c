@@ -12,7 +12,7 @@
 #include "matrix/view.h"
 
 #define CHUNK 512u
-#define PART ((size_t)1 << 20) /* entries between two questions whether to stop */
+#define PART ((size_t)1 << 20) /* entries between two calls of the hook */
 #define INF_BITS UINT64_C(0x7ff0000000000000)
 
 typedef struct totals {

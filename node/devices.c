@@ -8,8 +8,9 @@
  * never held while a call is waited for.
  *
  * A pass that runs on its own thread drops blocks of tasks, too: to make room, or with a device
- * that is lost. That may free copies on a device, but no derived form, whose memory is lent by the
- * loop's thread to the loop's thread. So a backend whose calls passes wait for is lent none.
+ * that is lost. That may free copies on a device, but no derived form: these use memory of the
+ * loop's pool, which only the loop's thread may return. A backend that passes use (it has `wait`)
+ * therefore gets no such memory.
  */
 #include "node/devices.h"
 

@@ -55,8 +55,7 @@ size_t sherd__maskfile_row_bytes(const sherd__maskfile_head *h);
  *  must be below 2^32, bits 2 to 26, with one to four distinct primes. */
 uint64_t sherd__maskfile_bytes(const sherd__maskfile_head *h);
 
-/* --- creating a file
- * --------------------------------------------------------------------------- */
+/* --- creating a file -------------------------------------------------------------------------- */
 
 typedef struct sherd__maskfile_writer sherd__maskfile_writer;
 
@@ -81,8 +80,7 @@ int sherd__maskfile_commit(sherd__maskfile_writer *w, sherd_diag *d) SHERD_MUST;
 /** Discards the file and frees w. NULL is allowed. */
 void sherd__maskfile_abort(sherd__maskfile_writer *w);
 
-/* --- using a file
- * ------------------------------------------------------------------------------ */
+/* --- using a file ----------------------------------------------------------------------------- */
 
 typedef struct sherd__maskfile sherd__maskfile;
 

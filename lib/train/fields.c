@@ -67,7 +67,7 @@ static const sherd_field train_report_fields[] = {
     REPORT(steps, U64, "", "steps of the whole training"),
     REPORT(epochs, U64, "", "epochs of the whole training"),
     REPORT(cost, F64, "", "mean cost of the present epoch so far, or of the last one"),
-    REPORT(accuracy, F64, "", "likewise"),
+    REPORT(accuracy, F64, "", "fraction of correct labels in the same epoch"),
     REPORT(examples, U64, "", "examples of this run's steps"),
     REPORT(seconds, F64, "s", "duration so far"),
     REPORT(examples_per_second, F64, "1/s", "over the duration"),

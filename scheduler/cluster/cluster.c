@@ -389,7 +389,7 @@ static const sherd_field node_info_fields[] = {
     OF(work_out, U64, "bytes", "sent to the node, blocks and tasks only"),
     OF(work_in, U64, "bytes", "received from the node, results only"),
     OF(tasks, U64, "tasks", "answered and accepted"),
-    OF(devices, U32, "devices", "that it computes with"),
+    OF(devices, U32, "devices", "number of devices that it computes with"),
 };
 SHERD__FIELDS(sherd_node_info, node_info_fields)
 

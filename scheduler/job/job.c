@@ -227,8 +227,8 @@ static const char *text_of_lack(uint32_t lacks)
                                           : "does not compute products in float64";
 }
 
-/* Warns that the node cannot take part. If an earlier job has done so, the line is for debugging,
- * and the log does not say either who takes over from the node. */
+/* Warns that the node cannot take part. If an earlier job has warned already, this line and the
+ * one that names the node that takes over are for debugging. */
 static void warn_once(sherd__job *j, uint32_t node, uint32_t what, const char *text)
 {
     bool news = !j->o.owner.news || j->o.owner.news(j->o.owner.ctx, node, what);

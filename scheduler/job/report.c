@@ -72,7 +72,7 @@ static const char *const encodings[] = { "auto", "dense", "csr", NULL };
 static const sherd_field report_fields[] = {
     COUNT(nodes, U32, "nodes of the cluster"),
     EACH(planned, U32, "", "columns or rows of A that were planned for each node"),
-    EACH(exposed_a, F64, "fraction", "of A's entries, given to each node"),
+    EACH(exposed_a, F64, "fraction", "fraction of A's entries that each node received"),
     EACH(exposed_b, F64, "fraction", "of B's entries, given to each node"),
     EACH(bytes_out, U64, "bytes", "sent to each node"),
     EACH(bytes_in, U64, "bytes", "received from each node"),
@@ -124,7 +124,7 @@ static const sherd_field report_node_fields[] = {
     OF_NODE(blas_core, TEXT, "", "BLAS kernels that the node uses"),
     OF_NODE(tasks, U64, "", "tasks that the node has answered so far"),
     OF_NODE(planned, U32, "", "columns or rows of A that were planned for the node"),
-    OF_NODE(exposed_a, F64, "fraction", "of A's entries, given to the node"),
+    OF_NODE(exposed_a, F64, "fraction", "fraction of A's entries that the node received"),
     OF_NODE(exposed_b, F64, "fraction", "of B's entries, given to the node"),
     OF_NODE(bytes_out, U64, "bytes", "sent to the node"),
     OF_NODE(bytes_in, U64, "bytes", "received from the node"),

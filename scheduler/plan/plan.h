@@ -38,9 +38,9 @@ typedef struct sherd__plan {
 /** Returns the bytes from which on larger cells are made only where panels do not get too few: at
  *  least SHERD__CELL_SMALL. cell: as nodes declare it. */
 uint64_t sherd__plan_enough(uint64_t cell);
-/** Returns the number of rows of a panel: `most` of `row` bytes each, but fewer if a slot of `rows`
- *  rows had less than `panels` panels, as far as cells keep sherd__plan_enough(cell) bytes:
- *  transfer and computation then overlap. At least 1. */
+/** Returns the number of rows of a panel, at least 1 and at most `most`, of `row` bytes each. If
+ *  that gives fewer than `panels` panels for `rows` rows, panels are made smaller, so that transfer
+ *  and computation overlap; but a cell keeps at least sherd__plan_enough(cell) bytes. */
 size_t sherd__plan_panel(double most, double row, size_t rows, unsigned panels, uint64_t cell);
 /** Plans a product of which each node has its own rows or columns. SHERD_EFEWNODES if a node cannot
  *  hold a single row and column; *d says what would be enough. */

@@ -214,9 +214,9 @@ typedef struct room {
  * Plans panels and tiles. DEPTH positions are in memory at a time, each with all shares, enough
  * answers to decode, and the data to check them.
  *
- * sherd__plan_make does not fit here: it counts cells in progress of each node, which hold nothing
- * of other nodes. A position of shares is all nodes' cells at once, with checks whose size depends
- * on the code, and the code on the nodes that are counted on. The rule for panels is the same.
+ * sherd__plan_make does not fit here: it counts cells in progress of each node, which hold no data
+ * for other nodes. A position of shares consists of all nodes' cells, and of checks whose size
+ * depends on the code. The code depends on which nodes count. The rule for panels is the same.
  */
 static int plan(sherd__prepared *p, const work *k, const room *in, const sherd__nodes *nodes,
                 sherd_diag *d)

@@ -223,8 +223,7 @@ static void compute_too(const calling *c, const sherd__fragment *a, const sherd_
     free(again.out);
 }
 
-/* Several times, so that forms of the blocks are made and used. Each time the answer is the same.
- * */
+/* Several times, so that forms of the blocks are made and used. The answer is always the same. */
 int backend_run(const sherd__task *t, const sherd__fragment *a, const sherd__fragment *b,
                 uint8_t *out)
 {

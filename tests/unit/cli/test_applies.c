@@ -1,5 +1,4 @@
-/* Options without effect: refused on the command line, forgotten if they come from another place.
- * */
+/* Options without effect: refused on the command line, forgotten if given in another place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,8 +64,7 @@ static void options_of_the_command_line_are_left_for_the_caller_to_refuse(void *
     static const char *const names[] = { "check", "spare", "group", NULL };
     parse("--spare 2 --group 4", spare_and_check, "");
     assert_true(sherd__opt_ineffective(&cli, "spare"));
-    assert_int_equal(sherd__opt_int(&cli, "spare"), 2); /* still set, so that the caller can name it
-                                                         * */
+    assert_int_equal(sherd__opt_int(&cli, "spare"), 2); /* still set: the caller can name it */
     assert_string_equal(sherd__opts_ineffective(&cli, names), "spare");
 }
 

@@ -1,0 +1,13 @@
+/* Core. */
+#include "core/a.h"
+/* ---- errors
+ * ----------------------------------------------------------------- */
+#include "sherd/err.h"
+const char *sherd_strerror(int err)
+{
+    return err ? "error" : "success";
+}
+int sherd__a(int x)
+{
+    return x + 1;
+}
