@@ -211,13 +211,26 @@ static int open_nameless(sherd__file *f, mode_t mode)
     return EOPNOTSUPP;
 }
 
+/* Returns the permissions that the new file gets because of the old one. A derived name gives no
+ * reason to open the new file to more users than the umask does, so permissions are only removed,
+ * and only if the old file is ours: another user must not choose them. */
+static mode_t inherited(mode_t mode, const struct stat *old, sherd__file_kind kind)
+{
+    if (kind == SHERD__FILE_PUBLIC) return old->st_mode & 0777;
+    return kind == SHERD__FILE_DERIVED && old->st_uid == geteuid() ? mode & old->st_mode : mode;
+}
+
 static int begin_new(sherd__file *f, const struct stat *old, sherd__file_kind kind, sherd_diag *d)
 {
     mode_t mode = kind == SHERD__FILE_PRIVATE ? 0600 : 0666;
     int e = open_nameless(f, mode);
     if (e == EOPNOTSUPP || e == EISDIR || e == EINVAL || e == ENOENT) e = claim_hidden(f, mode);
     if (e) return fail_open(f->path, e, d);
-    if (old && kind == SHERD__FILE_PUBLIC) (void)fchmod(f->fd, old->st_mode & 0777);
+    struct stat made;
+    if (old && fstat(f->fd, &made) == 0) {
+        mode_t kept = inherited(made.st_mode & 0777, old, kind);
+        if (kept != (made.st_mode & 0777)) (void)fchmod(f->fd, kept);
+    }
     f->replaces = old != NULL;
     return SHERD_OK;
 }

@@ -12,8 +12,8 @@
  *
  * An existing target that is not a regular file (/dev/stdout, a pipe) is written directly. A
  * symbolic link is followed: the file that it refers to is replaced. With SHERD__FILE_PUBLIC an
- * existing file keeps its permissions. With SHERD__FILE_DERIVED neither happens, since others may
- * have put the name there.
+ * existing file keeps its permissions. With SHERD__FILE_DERIVED, since others may have put the name
+ * there, links are refused, and an existing file only removes permissions, if it is ours.
  *
  * Callers that set RLIMIT_FSIZE must ignore SIGXFSZ, and callers that write to pipes must ignore
  * SIGPIPE (the command does both): the library does not change signal handling.
@@ -32,8 +32,9 @@ typedef struct sherd__file sherd__file;
 typedef enum sherd__file_kind {
     SHERD__FILE_PUBLIC,  /* 0666 less the umask */
     SHERD__FILE_PRIVATE, /* 0600, even if an existing file has another mode */
-    SHERD__FILE_DERIVED /* as PUBLIC, under a name that the user did not give: an existing name that
-                            is not a regular file is refused, symbolic links too */
+    SHERD__FILE_DERIVED  /* 0666 less the umask and less what an existing file of ours does not
+                            allow, under a name that the user did not give: an existing name that is
+                            not a regular file is refused, symbolic links too */
 } sherd__file_kind;
 
 /**

@@ -316,6 +316,22 @@ static void a_derived_name_follows_no_link_and_replaces_files_only(void **s)
     assert_holds(real, "precious");
 }
 
+static void a_derived_name_gives_a_file_no_new_permissions(void **s)
+{
+    (void)s;
+    static const mode_t before[] = { 0600, 0640, 0400, 0666, 0777 },
+                        after[] = { 0600, 0640, 0400, 0644, 0644 };
+    char name[256];
+    snprintf(name, sizeof name, "%s", scratch_path("derived"));
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        assert_int_equal(put(name, "old", SHERD__FILE_PUBLIC, NULL), 0);
+        assert_int_equal(chmod(name, before[i]), 0);
+        assert_int_equal(put(name, "new", SHERD__FILE_DERIVED, NULL), 0);
+        assert_int_equal(mode_of(name), after[i]);
+        assert_int_equal(unlink(name), 0);
+    }
+}
+
 static void a_file_that_another_process_creates_meanwhile_is_replaced(void **s)
 {
     (void)s;
@@ -564,6 +580,7 @@ int main(void)
         T(foreign_files_under_hidden_names_are_kept),
         T(a_symbolic_link_is_followed),
         T(a_derived_name_follows_no_link_and_replaces_files_only),
+        T(a_derived_name_gives_a_file_no_new_permissions),
         T(a_file_that_another_process_creates_meanwhile_is_replaced),
         T(a_path_that_cannot_be_written_is_named),
         T(a_file_and_a_folder_without_write_permission_are_refused),
