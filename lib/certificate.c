@@ -86,14 +86,11 @@ static bool product(const making *m)
     return m->op == SHERD_OP_PRODUCT;
 }
 
-static int fill_matrix(sherd__certificate_matrix *out, sherd_view v, sherd_profile *known,
-                       const sherd_hooks *hooks, sherd_diag *d)
+static void describe(sherd__certificate_matrix *out, sherd_view v)
 {
     out->dtype = v.dtype;
     out->rows = v.rows;
     out->cols = v.cols;
-    return known ? sherd__profile_hash(known, &out->digest, hooks, d)
-                 : sherd__digest_view_asking(&out->digest, v, hooks, d);
 }
 
 static int fill_matrices(making *m, sherd_diag *d)
@@ -101,9 +98,14 @@ static int fill_matrices(making *m, sherd_diag *d)
     sherd_profile *known[] = { m->opt.profile_a, m->opt.profile_b };
     m->c->has_inputs = !m->what.without_inputs;
     m->c->inputs_len = m->in_len;
-    int err = fill_matrix(&m->c->result, m->what.result, NULL, &m->what.hooks, d);
-    for (uint32_t i = 0; i < m->in_len && !err; i++)
-        err = fill_matrix(&m->c->inputs[i], m->in[i], known[i], &m->what.hooks, d);
+    describe(&m->c->result, m->what.result);
+    for (uint32_t i = 0; i < m->in_len; i++) describe(&m->c->inputs[i], m->in[i]);
+    int err = sherd__digest_view_asking(&m->c->result.digest, m->what.result, &m->what.hooks, d);
+    for (uint32_t i = 0; i < m->in_len && m->c->has_inputs && !err; i++) {
+        sherd__digest *out = &m->c->inputs[i].digest;
+        err = known[i] ? sherd__profile_hash(known[i], out, &m->what.hooks, d)
+                       : sherd__digest_view_asking(out, m->in[i], &m->what.hooks, d);
+    }
     return err;
 }
 

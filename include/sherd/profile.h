@@ -7,7 +7,7 @@
  *
  * A profile computes a value when it is first asked for, and keeps it. The operand must therefore
  * not change as long as its profile is used. Any number of threads may use a profile at the same
- * time.
+ * time, and so may the hooks of a call that it was given to.
  */
 #ifndef SHERD_PROFILE_H
 #define SHERD_PROFILE_H
@@ -29,7 +29,8 @@ typedef struct sherd_profile sherd_profile;
 /** Makes a profile of v, whose memory it refers to: it must stay valid until sherd_profile_free.
  *  Nothing is read yet. The caller frees *out. SHERD_EINVAL (a view without data), SHERD_ENOMEM. */
 SHERD_API int sherd_profile_new(sherd_profile **out, sherd_view v, sherd_diag *d) SHERD_MUST;
-/** Waits for a digest that is being computed. NULL is allowed. */
+/** Ends the computation of the digest if its thread still runs, which takes some milliseconds. NULL
+ *  is allowed. */
 SHERD_API void sherd_profile_free(sherd_profile *p);
 
 typedef struct sherd_profile_info {

@@ -182,7 +182,7 @@ int sherd_operation_run(sherd_operation *w, sherd_diag *d)
     w->ran = true;
     int err = open_nodes(w, d);
     if (err) return err;
-    for (unsigned i = 0; i < w->in_len && w->certificate; i++)
+    for (unsigned i = 0; i < w->in_len && w->certificate && !w->o.certificate_public; i++)
         sherd_profile_digest_start(i ? w->opt.profile_b : w->opt.profile_a);
     predict(w);
     err = compute(w, d);

@@ -1,31 +1,42 @@
 /*
- * Profiles. Two locks, so that the values can be read while another thread computes the digest. A
- * view that repeats one number is examined by reading that number: callers use such views if only
- * the shape of an operand is known.
+ * Profiles. Two locks, so that the values can be read while another thread computes the digest. No
+ * lock is held while hooks are called: they may use the profile. A view that repeats one number is
+ * examined by reading that number: callers use such views if only the shape of an operand is known.
  */
 #include "scheduler/plan/profile.h"
 
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/diag.h"
 #include "core/field.h"
+#include "core/hooks.h"
 #include "core/options.h"
 #include "core/signals.h"
 #include "core/wipe.h"
 
+#define WAIT_S 0.05 /* between two questions whether to stop */
+
 void sherd__profile_init(sherd_profile *p, sherd_view v)
 {
+    pthread_condattr_t attr;
     *p = (sherd_profile){ .view = v };
     pthread_mutex_init(&p->values, NULL);
     pthread_mutex_init(&p->hashing, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->hashed, &attr);
+    pthread_condattr_destroy(&attr);
 }
 
 void sherd__profile_fini(sherd_profile *p)
 {
+    atomic_store(&p->stop, true);
     if (p->running) pthread_join(p->thread, NULL);
     pthread_mutex_destroy(&p->values);
     pthread_mutex_destroy(&p->hashing);
+    pthread_cond_destroy(&p->hashed);
     sherd__wipe(p, sizeof *p);
 }
 
@@ -60,25 +71,39 @@ int sherd__profile_check(const sherd_profile *p, sherd_view v, const char *name,
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static int scan(sherd_profile *p, const sherd_hooks *hooks)
+static int scan(sherd_view v, sherd__scan *out, const sherd_hooks *hooks)
 {
-    sherd_view v = p->view;
     bool repeats = v.row_stride == 0 && v.col_stride == 0 && v.rows > 0 && v.cols > 0;
     uint64_t times = repeats ? (uint64_t)v.rows * v.cols : 1;
-    int err = sherd__view_scan_asking(repeats ? sherd_view_c(v.data, v.dtype, 1, 1) : v, &p->scan,
+    int err = sherd__view_scan_asking(repeats ? sherd_view_c(v.data, v.dtype, 1, 1) : v, out,
                                       hooks);
-    p->scan.nonzeros *= times;
-    p->scan.nonfinite *= times;
-    p->scanned = !err;
+    out->nonzeros *= times;
+    out->nonfinite *= times;
     return err;
+}
+
+/* Returns whether the values are known. If not, and `found` is not NULL, they are set from it: once,
+ * since other threads may read them without the lock from then on. */
+static bool known(sherd_profile *p, const sherd__scan *found)
+{
+    pthread_mutex_lock(&p->values);
+    if (!p->scanned && found) {
+        p->scan = *found;
+        p->scanned = true;
+    }
+    bool scanned = p->scanned;
+    pthread_mutex_unlock(&p->values);
+    return scanned;
 }
 
 int sherd__profile_examine(sherd_profile *p, const sherd_hooks *hooks, sherd_diag *d)
 {
-    pthread_mutex_lock(&p->values);
-    int err = p->scanned ? SHERD_OK : scan(p, hooks);
-    pthread_mutex_unlock(&p->values);
-    return err ? sherd__fail(d, err, NULL, "interrupted") : SHERD_OK;
+    sherd__scan found;
+    if (known(p, NULL)) return SHERD_OK;
+    int err = scan(p->view, &found, hooks);
+    if (err) return sherd__fail(d, err, NULL, "interrupted");
+    (void)known(p, &found);
+    return SHERD_OK;
 }
 
 const sherd__scan *sherd__profile_scan(sherd_profile *p)
@@ -135,10 +160,17 @@ int sherd_profile_rounding_get(sherd_profile *p, uint32_t bits, sherd_rounding *
 
 /* ---- digest ---------------------------------------------------------------------------------- */
 
+static bool stopped(void *ctx)
+{
+    sherd_profile *p = ctx;
+    return atomic_load(&p->stop);
+}
+
 static void *hash_in_thread(void *arg)
 {
     sherd__digest digest;
-    (void)!sherd__profile_hash(arg, &digest, NULL, NULL);
+    const sherd_hooks hooks = { .interrupted = stopped, .ctx = arg };
+    (void)!sherd__profile_hash(arg, &digest, &hooks, NULL);
     return NULL;
 }
 
@@ -153,13 +185,47 @@ void sherd_profile_digest_start(sherd_profile *p)
     pthread_mutex_unlock(&p->hashing);
 }
 
+/* Waits while another thread computes the digest. The lock must be held; it is released while the
+ * hooks are called. */
+static int wait_for_hasher(sherd_profile *p, const sherd_hooks *hooks, sherd_diag *d)
+{
+    bool stop = false;
+    while (p->hashes && !p->digested && !pthread_equal(p->hasher, pthread_self()) && !stop) {
+        struct timespec until = sherd__clock_after(WAIT_S);
+        pthread_cond_timedwait(&p->hashed, &p->hashing, &until);
+        if (!hooks) continue;
+        pthread_mutex_unlock(&p->hashing);
+        stop = sherd__hooks_interrupted(hooks);
+        pthread_mutex_lock(&p->hashing);
+    }
+    return stop ? sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted") : SHERD_OK;
+}
+
+/* Computes the digest. The lock must be held; it is released meanwhile. If `hashes` is true
+ * already, a hook of this thread's own computation needs the digest. */
+static int hash(sherd_profile *p, const sherd_hooks *hooks, sherd_diag *d)
+{
+    sherd__digest digest;
+    bool nested = p->hashes;
+    p->hashes = true;
+    p->hasher = pthread_self();
+    pthread_mutex_unlock(&p->hashing);
+    int err = sherd__digest_view_asking(&digest, p->view, hooks, d);
+    pthread_mutex_lock(&p->hashing);
+    p->hashes = nested;
+    pthread_cond_broadcast(&p->hashed);
+    if (err) return err;
+    p->digest = digest;
+    p->digested = true;
+    return SHERD_OK;
+}
+
 int sherd__profile_hash(sherd_profile *p, sherd__digest *out, const sherd_hooks *hooks,
                         sherd_diag *d)
 {
-    int err = SHERD_OK;
     pthread_mutex_lock(&p->hashing);
-    if (!p->digested) err = sherd__digest_view_asking(&p->digest, p->view, hooks, d);
-    p->digested = p->digested || !err;
+    int err = wait_for_hasher(p, hooks, d);
+    if (!err && !p->digested) err = hash(p, hooks, d);
     if (!err) *out = p->digest;
     pthread_mutex_unlock(&p->hashing);
     return err;

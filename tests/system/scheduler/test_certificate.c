@@ -191,6 +191,28 @@ static void matrices_are_described(void **s)
     sherd_report_fini(&x.report);
 }
 
+static void digests_that_are_left_out_are_not_computed(void **s)
+{
+    (void)s;
+    sherd_product_options o = { .size = sizeof o };
+    uint8_t digest[2][32];
+    made x;
+    assert_int_equal(sherd_profile_new(&o.profile_b, vb(), NULL), 0);
+    multiply(&x, &o);
+    x.what.without_inputs = true;
+    sherd_certificate *one = certificate_of(&x, NULL);
+    b[0] += 1; /* a profile that had a digest would keep it */
+    assert_int_equal(sherd_profile_digest(o.profile_b, digest[0], NULL), 0);
+    b[0] -= 1;
+    sherd_profile_free(o.profile_b);
+    assert_int_equal(sherd_profile_new(&o.profile_b, vb(), NULL), 0);
+    assert_int_equal(sherd_profile_digest(o.profile_b, digest[1], NULL), 0);
+    assert_memory_not_equal(digest[0], digest[1], 32);
+    sherd_profile_free(o.profile_b);
+    sherd_certificate_free(one);
+    sherd_report_fini(&x.report);
+}
+
 static void profiles_give_the_digests_of_the_inputs(void **s)
 {
     (void)s;
@@ -564,6 +586,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_exact_product_is_described_and_verified_bit_for_bit),
         cmocka_unit_test(matrices_are_described),
+        cmocka_unit_test(digests_that_are_left_out_are_not_computed),
         cmocka_unit_test(profiles_give_the_digests_of_the_inputs),
         cmocka_unit_test(float_products_private_ones_and_element_wise_operations_verify),
         cmocka_unit_test(other_matrices_are_refused),

@@ -8,10 +8,13 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/alloc.h"
 #include "scheduler/plan/prepare.h"
+#include "scheduler/plan/profile.h"
 #include "sherd/forecast.h"
 #include "sherd/profile.h"
 #include "store/digest.h"
@@ -125,7 +128,88 @@ static void the_digest_is_computed_once_also_in_a_thread(void **s)
     }
     sherd_profile *p = profile_of(v);
     sherd_profile_digest_start(p);
-    sherd_profile_free(p); /* waits */
+    sherd_profile_free(p);
+}
+
+enum { BROAD = 16384 };
+
+static bool stops(void *ctx)
+{
+    int *asked = ctx;
+    return ++*asked > 0;
+}
+
+static bool hashes(sherd_profile *p)
+{
+    pthread_mutex_lock(&p->hashing);
+    bool yes = p->hashes;
+    pthread_mutex_unlock(&p->hashing);
+    return yes;
+}
+
+static double cpu_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* One row that is read again and again, 32 GB: the whole digest takes ten seconds at least. */
+static void a_digest_in_a_thread_can_be_interrupted_and_discarded(void **s)
+{
+    (void)s;
+    static const double row[BROAD];
+    sherd_view v = {
+        .data = row, .dtype = SHERD_F64, .rows = 1u << 18, .cols = BROAD, .col_stride = 1
+    };
+    sherd__digest digest;
+    sherd_diag d = { 0 };
+    int asked = 0;
+    const sherd_hooks hooks = { .interrupted = stops, .ctx = &asked };
+    sherd_profile *p = profile_of(v);
+    sherd_profile_digest_start(p);
+    while (!hashes(p)) sched_yield();
+    assert_int_equal(sherd__profile_hash(p, &digest, &hooks, &d), SHERD_EINTERRUPTED);
+    assert_true(asked == 1 && hashes(p));
+    double began = cpu_s();
+    sherd_profile_free(p);
+    assert_true(cpu_s() - began < 5);
+}
+
+typedef struct curious {
+    sherd_profile *p;
+    sherd_profile_info info;
+    uint8_t digest[32];
+    int asked;
+} curious;
+
+static bool looks(void *ctx)
+{
+    curious *c = ctx;
+    if (c->asked++) return false;
+    c->info = (sherd_profile_info){ .size = sizeof c->info };
+    assert_int_equal(sherd_profile_get(c->p, &c->info, NULL), 0);
+    assert_int_equal(sherd_profile_digest(c->p, c->digest, NULL), 0);
+    return false;
+}
+
+static void hooks_may_use_the_profile(void **s)
+{
+    (void)s;
+    fill();
+    sherd_view v = sherd_view_c(a, SHERD_F64, N, K);
+    for (int digest = 0; digest < 2; digest++) {
+        sherd__digest found, wanted;
+        curious c = { .p = profile_of(v) };
+        const sherd_hooks hooks = { .interrupted = looks, .ctx = &c };
+        if (digest) assert_int_equal(sherd__profile_hash(c.p, &found, &hooks, NULL), 0);
+        else assert_int_equal(sherd__profile_examine(c.p, &hooks, NULL), 0);
+        assert_true(c.asked > 0 && c.info.nonzeros == 20);
+        assert_int_equal(sherd__digest_view(&wanted, v, NULL), 0);
+        assert_memory_equal(c.digest, wanted.sha256, 32);
+        if (digest) assert_memory_equal(found.sha256, wanted.sha256, 32);
+        sherd_profile_free(c.p);
+    }
 }
 
 static void failed_allocations_leave_a_profile_usable(void **s)
@@ -234,6 +318,8 @@ int main(void)
         cmocka_unit_test(a_view_that_repeats_one_number_is_not_read_entry_by_entry),
         cmocka_unit_test(rounding_is_that_of_the_fixed_point),
         cmocka_unit_test(the_digest_is_computed_once_also_in_a_thread),
+        cmocka_unit_test(a_digest_in_a_thread_can_be_interrupted_and_discarded),
+        cmocka_unit_test(hooks_may_use_the_profile),
         cmocka_unit_test(failed_allocations_leave_a_profile_usable),
         cmocka_unit_test(an_operand_with_a_profile_is_not_examined_again),
         cmocka_unit_test(a_profile_of_another_matrix_is_refused),
