@@ -235,6 +235,7 @@ static void on_event(void *ctx, sherd__link *l, sherd__event *e)
         n->up_ms = now;
         n->sessions++;
         n->hello = e->hello;
+        n->told_cannot = 0; /* it may have been restarted, as another version */
         if (c->work.ops)
             c->work.ops->node_up(c->work.ctx, n->index, sherd__link_session(l), n->sessions, now);
         pthread_mutex_lock(&c->lock);
@@ -295,13 +296,16 @@ static const char *job_name(void *ctx, uint32_t node)
     return c->nodes[node].label;
 }
 
-static bool job_news(void *ctx, uint32_t node, uint32_t what)
+static bool job_first_report(void *ctx, uint32_t node, uint32_t what, const char *reason)
 {
     sherd_cluster *c = ctx;
     pool_node *n = &c->nodes[node];
-    bool news = what & ~n->told_cannot;
+    bool first = what & ~n->told_cannot;
     n->told_cannot |= what;
-    return news;
+    if (what != SHERD__JOB_CANNOT_WORK) return first;
+    first = first || strncmp(n->told_refusal, reason, sizeof n->told_refusal - 1);
+    snprintf(n->told_refusal, sizeof n->told_refusal, "%s", reason);
+    return first;
 }
 
 void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out)
@@ -312,9 +316,12 @@ void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out)
     out->domain = c->domain_of;
     out->deliveries = &c->nodes[0].delivery;
     out->deliveries_stride = sizeof *c->nodes;
-    out->owner = (sherd__job_owner){
-        job_touch, job_expel, sherd__cluster_log, job_name, c, job_news
-    };
+    out->owner = (sherd__job_owner){ .touch = job_touch,
+                                     .expel = job_expel,
+                                     .log = sherd__cluster_log,
+                                     .name = job_name,
+                                     .first_report = job_first_report,
+                                     .ctx = c };
 }
 
 int sherd__cluster_coding(sherd_cluster *c, uint64_t job, const sherd__prepared *p, sherd_diag *d)

@@ -231,10 +231,11 @@ static const char *text_of_lack(uint32_t lacks)
  * one that names the node that takes over are for debugging. */
 static void warn_once(sherd__job *j, uint32_t node, uint32_t what, const char *text)
 {
-    bool news = !j->o.owner.news || j->o.owner.news(j->o.owner.ctx, node, what);
-    sherd__job_say(j, news ? SHERD_LOG_WARN : SHERD_LOG_DEBUG, "%s %s", sherd__job_name(j, node),
+    const sherd__job_owner *o = &j->o.owner;
+    bool first = !o->first_report || o->first_report(o->ctx, node, what, text);
+    sherd__job_say(j, first ? SHERD_LOG_WARN : SHERD_LOG_DEBUG, "%s %s", sherd__job_name(j, node),
                    text);
-    j->nodes[node].absent = j->nodes[node].absent || !news;
+    j->nodes[node].absent = j->nodes[node].absent || !first;
 }
 
 void sherd__job_node_up(sherd__job *j, uint32_t node, sherd__session *s, uint64_t session_number,

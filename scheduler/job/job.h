@@ -30,10 +30,11 @@ typedef struct sherd__job_owner {
     void (*log)(void *ctx, sherd_log_level level, const char *text);
     /** Returns the name of a node for messages. */
     const char *(*name)(void *ctx, uint32_t node);
+    /** Returns true if the log does not say yet that this node cannot do `what`, SHERD__JOB_CANNOT_*
+     *  or a missing SHERD__DOES_*, so that a series of jobs logs it once; for
+     *  SHERD__JOB_CANNOT_WORK, with another reason than the last one. NULL: always true. */
+    bool (*first_report)(void *ctx, uint32_t node, uint32_t what, const char *reason);
     void *ctx;
-    /** Returns true the first time for this node and `what`, SHERD__JOB_CANNOT_* or a missing
-     *  SHERD__DOES_*, so that a series of jobs logs it once. NULL: always true. */
-    bool (*news)(void *ctx, uint32_t node, uint32_t what);
 } sherd__job_owner;
 
 /* What a node cannot do, besides SHERD__DOES_*. */

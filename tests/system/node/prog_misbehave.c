@@ -16,7 +16,7 @@
  *     poor      reports 64 bytes of memory, one: one byte, vast: 2^60 bytes
  *     nan       reports a speed that is NaN, inf: infinite, minus: negative
  *     minor     WELCOME with another minor version          leaves    BYE instead of WELCOME
- *     breaks    closes instead of WELCOME
+ *     breaks    closes instead of WELCOME                   moody     as refuse, see be_moody
  *     frozen    its loop runs, but its compute thread does not
  *     idle      bytes that are not a record, 0.2 s or more after its last result
  *     rewrite   copies SHERD_TEST_REWRITE.new to SHERD_TEST_REWRITE, refuses once, then behaves
@@ -152,6 +152,29 @@ static void rewrite(void)
     fclose(in);
 }
 
+static int refuse(sherd__session *s, const sherd__task *task, sherd__fragment *f, int code)
+{
+    sherd__refusal r = {
+        .job = task->job, .task = task->task, .attempt = task->attempt, .code = code, .text = "no"
+    };
+    sherd__fragment_free(f);
+    return sherd__session_refuse(s, &r);
+}
+
+/* Ends the session at the first task of its third job, and has another reason from its fourth on. */
+static int be_moody(sherd__session *s, const sherd__task *task, sherd__fragment *f)
+{
+    static uint64_t job;
+    static unsigned jobs;
+    bool other = task->job != job;
+    jobs += other;
+    job = task->job;
+    if (jobs != 3 || !other) return refuse(s, task, f, jobs < 4 ? SHERD_ENOMEM : SHERD_EBUSY);
+    sherd__fragment_free(f);
+    (void)!sherd__session_end(s, SHERD_ECLOSED, false, "on purpose");
+    return SHERD_OK;
+}
+
 int __wrap_sherd__session_result(sherd__session *s, const sherd__task *task, sherd__fragment *f)
 {
     if (!mode[0] || after > 0) {
@@ -163,15 +186,8 @@ int __wrap_sherd__session_result(sherd__session *s, const sherd__task *task, she
     if (is("unasked")) return send_unasked(s, task, f);
     if (is("wronglen")) return send_wrong_length(s, task, f);
     if (is("crash")) raise(SIGKILL);
-    if (is("refuse")) {
-        sherd__refusal r = { .job = task->job,
-                             .task = task->task,
-                             .attempt = task->attempt,
-                             .code = SHERD_ENOMEM,
-                             .text = "does not feel like it" };
-        sherd__fragment_free(f);
-        return sherd__session_refuse(s, &r);
-    }
+    if (is("refuse")) return refuse(s, task, f, SHERD_ENOMEM);
+    if (is("moody")) return be_moody(s, task, f);
     if (is("rewrite") || is("rewind")) {
         sherd__refusal r = { .job = task->job,
                              .task = task->task,

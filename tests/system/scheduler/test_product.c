@@ -451,11 +451,36 @@ static void a_liar_ends_a_strict_call_and_is_left_out_of_others(void **state)
     free(out);
 }
 
-static unsigned times_banned(void)
+static unsigned times_warned(const char *words)
 {
     unsigned n = 0;
-    for (const char *at = local_warned; (at = strstr(at, ": banned\n")); at++) n++;
+    for (const char *at = local_warned; (at = strstr(at, words)); at++) n++;
     return n;
+}
+
+static unsigned times_banned(void)
+{
+    return times_warned(": banned\n");
+}
+
+/* Once for each reason and connection, not for each product. */
+static void a_refusal_is_reported_again_for_another_reason(void **state)
+{
+    (void)state;
+    static const unsigned first[] = { 1, 1, 2, 2, 2 }, second[] = { 0, 0, 0, 1, 1 };
+    const sherd_product_options o = { .size = sizeof o };
+    sherd_cluster *c = cluster_of(1, "moody");
+    operand a = operand_new(60, 60, SHERD_F64), b = operand_new(60, 30, SHERD_F64);
+    double *out = malloc(60 * 30 * 8);
+    for (unsigned i = 0; i < sizeof first / sizeof *first; i++) {
+        assert_int_equal(sherd_multiply(c, a.v, b.v, out, 30, &o, NULL, NULL), SHERD_EFEWNODES);
+        assert_int_equal(times_warned("refuses its work (not enough memory)"), first[i]);
+        assert_int_equal(times_warned("refuses its work ("), first[i] + second[i]);
+    }
+    sherd_cluster_close(c);
+    free(a.memory);
+    free(b.memory);
+    free(out);
 }
 
 /* After the product, or (twice) at its very end: it is reported once, in a consistent report. */
@@ -577,6 +602,7 @@ int main(void)
         cmocka_unit_test(an_invalid_second_operand_is_refused),
         cmocka_unit_test(stored_metadata_gives_the_results_of_its_seed),
         cmocka_unit_test(a_liar_ends_a_strict_call_and_is_left_out_of_others),
+        cmocka_unit_test(a_refusal_is_reported_again_for_another_reason),
         cmocka_unit_test(a_node_that_sends_garbage_after_a_product_is_named),
         cmocka_unit_test(a_node_whose_connection_breaks_gets_its_operand_again),
         cmocka_unit_test(without_memory_a_call_fails_and_the_cluster_remains_usable),

@@ -184,10 +184,11 @@ static void expel(void *ctx, uint32_t node, int code, const char *why)
     sherd__session_bye(w->ends[node].here, code, why);
 }
 
-static bool news(void *ctx, uint32_t node, uint32_t what)
+static bool first_report(void *ctx, uint32_t node, uint32_t what, const char *reason)
 {
     world *w = ctx;
     (void)node;
+    snprintf(w->reason, sizeof w->reason, "%s", reason);
     return what & ~w->told;
 }
 
@@ -376,7 +377,12 @@ void world_start(world *w, uint32_t nodes, uint32_t tiles, uint32_t panels, uint
                               .depth = depth,
                               .return_ms = 1500,
                               .strict = strict,
-                              .owner = { touch, expel, hear, name, w, news } };
+                              .owner = { .touch = touch,
+                                         .expel = expel,
+                                         .log = hear,
+                                         .name = name,
+                                         .first_report = first_report,
+                                         .ctx = w } };
     assert_int_equal(sherd__job_new(&w->job, &jo), SHERD_OK);
     for (uint32_t i = 0; i < nodes; i++) world_join(w, i);
 }

@@ -191,6 +191,7 @@ static void what_an_earlier_job_has_said_is_not_said_again(void **state)
         world_must_be_done(&w, SHERD_OK);
         assert_int_equal(sherd__job_node_tasks(w.job, 1), 6);
         assert_int_equal(!strstr(w.said, "refuses its work"), said);
+        assert_string_equal(w.reason, "refuses its work (refused)");
         assert_int_equal(!strstr(w.said, "takes over from node-1"), said);
         world_stop(&w);
     }
