@@ -185,6 +185,15 @@ static void end_session(sherd__link *l, int code, const char *text)
     else emit_closed(l, code, text);
 }
 
+/* Returns the question that follows from the loss of a connection. */
+static const char *question_of_loss(const sherd__link *l)
+{
+    if (l->session && sherd__session_ready(l->session))
+        return " without a goodbye; did its process end?";
+    return l->accepted ? " during the handshake; is it sherd, with our key in its node file?"
+                       : " during the handshake; is it a sherd node that allows our key?";
+}
+
 /* Handles the loss of the connection; `error` is a libuv code. */
 static void lost(sherd__link *l, int error)
 {
@@ -192,10 +201,8 @@ static void lost(sherd__link *l, int error)
     bool ended = error == UV_EOF || error == UV_ECONNRESET || error == UV_EPIPE;
     int code = ended ? SHERD_ECLOSED : SHERD_ENET;
     if (l->state >= LINK_SHAKING && l->state <= LINK_LEAVING) {
-        bool early = !l->session || !sherd__session_ready(l->session);
         snprintf(text, sizeof text, "%s%s", ended ? "it closed the connection" : uv_strerror(error),
-                 early ? " during the handshake; is it a sherd node that allows our key?"
-                       : " without a goodbye; did its process end?");
+                 question_of_loss(l));
         l->write_broken = true; /* the peer cannot read anything more */
         if (l->session) end_session(l, code, text);
         else sherd__link_fail(l, code, NULL, "%s", text);
@@ -506,7 +513,7 @@ static void expire(sherd__link *l)
                              l->state == LINK_RESOLVING ? ", its name is not resolved" : "");
         break;
     case LINK_SHAKING:
-        sherd__link_fail(l, SHERD_ESILENT, "is it a sherd node?",
+        sherd__link_fail(l, SHERD_ESILENT, "is the program at the other end sherd?",
                          "the TLS handshake was not done within %u ms", l->timeout_ms);
         break;
     case LINK_LEAVING:

@@ -56,6 +56,7 @@ struct sherd__link {
     uint64_t deadline, armed; /* of the state; of the timer. UINT64_MAX: none */
     uint32_t timeout_ms;      /* for the connection to come up; used in messages */
     bool tcp_open, answer_open, writing, paused, write_broken;
+    bool accepted;    /* by a listener: the peer has connected to us */
     bool behind;      /* node: reading waits for the next loop iteration, see link.c */
     sherd__turn turn; /* used if the owner has none */
     sherd__turn_part part;

@@ -265,6 +265,7 @@ static void take_connection(sherd__listener *s)
     l->tcp.data = l;
     l->tcp_open = true;
     l->refs++;
+    l->accepted = true;
     l->born_ms = uv_now(s->opt.loop);
     err = uv_accept((uv_stream_t *)&s->tcp, (uv_stream_t *)&l->tcp);
     if (!err) err = uv_tcp_getpeername(&l->tcp, (struct sockaddr *)&addr, &len);

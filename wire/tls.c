@@ -311,7 +311,8 @@ static int fail_ssl(sherd__tls *t)
     case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
     case SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS:
     case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
-        return fail_by(t, SHERD_EAUTH, "is it a sherd node of the same version?",
+        return fail_by(t, SHERD_EAUTH,
+                       "is the program at the other end sherd, of the same version?",
                        "it shares no TLS suite, group or Ed25519 with us");
     default: break;
     }
