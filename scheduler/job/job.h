@@ -30,9 +30,9 @@ typedef struct sherd__job_owner {
     void (*log)(void *ctx, sherd_log_level level, const char *text);
     /** Returns the name of a node for messages. */
     const char *(*name)(void *ctx, uint32_t node);
-    /** Returns true if the log does not say yet that this node cannot do `what`, SHERD__JOB_CANNOT_*
-     *  or a missing SHERD__DOES_*, so that a series of jobs logs it once; for
-     *  SHERD__JOB_CANNOT_WORK, with another reason than the last one. NULL: always true. */
+    /** Returns true if the log does not say yet that this node cannot do `what`, a missing
+     *  SHERD__DOES_* or SHERD__JOB_CANNOT_*, so that a series of jobs logs it once; for
+     *  SHERD__JOB_CANNOT_WORK, if the last line had another reason. NULL: always true. */
     bool (*first_report)(void *ctx, uint32_t node, uint32_t what, const char *reason);
     void *ctx;
 } sherd__job_owner;

@@ -82,8 +82,8 @@ static int scan(sherd_view v, sherd__scan *out, const sherd_hooks *hooks)
     return err;
 }
 
-/* Returns whether the values are known. If not, and `found` is not NULL, they are set from it: once,
- * since other threads may read them without the lock from then on. */
+/* Returns whether the values are known. If they are not, they are set from `found` unless it is
+ * NULL: once, since other threads may read them without the lock from then on. */
 static bool known(sherd_profile *p, const sherd__scan *found)
 {
     pthread_mutex_lock(&p->values);

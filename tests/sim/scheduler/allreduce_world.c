@@ -525,25 +525,27 @@ void allreduce_job_open(world *w, const training *t, run *r)
     sherd_diag d = { 0 };
     sherd__version *v = sherd__version_new(sherd__allreduce_state_len(&r->optimiser), 0);
     sherd__allreduce_state_of(r->network, &r->optimiser, v->values);
-    sherd__allreduce_job_options o = { .train = { .recipe = &w->recipe,
-                                                  .data = &w->data,
-                                                  .optimiser = &r->optimiser,
-                                                  .kind = t->kind,
-                                                  .shards = t->shards,
-                                                  .batch = t->batch,
-                                                  .bits = 20,
-                                                  .allow_drop = t->allow_drop },
-                                       .text = text,
-                                       .text_len = strlen(text),
-                                       .tiers = 2,
-                                       .state = v,
-                                       .id = 77,
-                                       .names = { w->secret },
-                                       .nodes = w->count,
-                                       .peer = peer,
-                                       .peer_ctx = w,
-                                       .changed = changed,
-                                       .owner = { touch, expel, note, name, w } };
+    sherd__allreduce_job_options o = {
+        .train = { .recipe = &w->recipe,
+                   .data = &w->data,
+                   .optimiser = &r->optimiser,
+                   .kind = t->kind,
+                   .shards = t->shards,
+                   .batch = t->batch,
+                   .bits = 20,
+                   .allow_drop = t->allow_drop },
+        .text = text,
+        .text_len = strlen(text),
+        .tiers = 2,
+        .state = v,
+        .id = 77,
+        .names = { w->secret },
+        .nodes = w->count,
+        .peer = peer,
+        .peer_ctx = w,
+        .changed = changed,
+        .owner = { .touch = touch, .expel = expel, .log = note, .name = name, .ctx = w }
+    };
     assert_int_equal(sherd__allreduce_job_new(&w->job, &o), 0);
     sherd__version_release(v);
     make_keys(w);

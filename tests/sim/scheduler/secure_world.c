@@ -327,7 +327,7 @@ static void begin_job(world *w)
         .count = COUNT,
         .id = 77 + w->job_id++,
         .nodes = w->count,
-        .owner = { touch, expel, note, name, w },
+        .owner = { .touch = touch, .expel = expel, .log = note, .name = name, .ctx = w },
         .key = key,
         .key_ctx = w,
         .changed = changed,

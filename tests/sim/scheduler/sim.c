@@ -331,7 +331,11 @@ static void run_once(sim *s, sherd__prepared *p, const sherd__nodes *nodes, uint
                               .depth = p->plan.depth,
                               .return_ms = 1500,
                               .strict = s->o->product.strict,
-                              .owner = { job_touch, job_expel, job_log, job_name, s } };
+                              .owner = { .touch = job_touch,
+                                         .expel = job_expel,
+                                         .log = job_log,
+                                         .name = job_name,
+                                         .ctx = s } };
     if (sherd__job_new(&s->job, &jo) || sherd__prepared_ready(p, d)) abort();
     for (uint32_t i = 0; i < nodes->count; i++) {
         sim_node *n = &s->nodes[i];

@@ -362,22 +362,24 @@ static void sim_run(sim *s, uint64_t seed, uint32_t nodes, fault f, uint32_t vic
     s->shards_per_task = 1 + (uint32_t)(seed / 2 % 3);
     assert_int_equal(sherd__executor_new_inline(&s->executor), 0);
     assert_int_equal(sherd__recipe_tiers(&recipe, &tiers, counts, NULL), 0);
-    sherd__train_job_options o = { .train = { .recipe = &recipe,
-                                              .data = &data,
-                                              .shards = g.shards,
-                                              .batch = ROWS,
-                                              .bits = 17,
-                                              .recurring = seed % 2,
-                                              .allow_drop = allow_drop },
-                                   .text = text,
-                                   .text_len = strlen(text),
-                                   .tiers = tiers,
-                                   .counts = counts,
-                                   .executor = s->executor,
-                                   .id = 99,
-                                   .nodes = nodes,
-                                   .owner = { touch, expel, quiet, name, s },
-                                   .changed = changed };
+    sherd__train_job_options o = {
+        .train = { .recipe = &recipe,
+                   .data = &data,
+                   .shards = g.shards,
+                   .batch = ROWS,
+                   .bits = 17,
+                   .recurring = seed % 2,
+                   .allow_drop = allow_drop },
+        .text = text,
+        .text_len = strlen(text),
+        .tiers = tiers,
+        .counts = counts,
+        .executor = s->executor,
+        .id = 99,
+        .nodes = nodes,
+        .owner = { .touch = touch, .expel = expel, .log = quiet, .name = name, .ctx = s },
+        .changed = changed
+    };
     assert_int_equal(sherd__train_job_new(&s->job, &o), 0);
     s->work = sherd__train_job_work(s->job);
     for (uint32_t i = 0; i < nodes; i++) {

@@ -161,7 +161,8 @@ static int refuse(sherd__session *s, const sherd__task *task, sherd__fragment *f
     return sherd__session_refuse(s, &r);
 }
 
-/* Ends the session at the first task of its third job, and has another reason from its fourth on. */
+/* Ends the session at the first task of its third job. Its reason is another one from its fourth job
+ * on. */
 static int be_moody(sherd__session *s, const sherd__task *task, sherd__fragment *f)
 {
     static uint64_t job;
