@@ -161,8 +161,8 @@ static int refuse(sherd__session *s, const sherd__task *task, sherd__fragment *f
     return sherd__session_refuse(s, &r);
 }
 
-/* Ends the session at the first task of its third job. Its reason is another one from its fourth job
- * on. */
+/* Ends the session at the first task of its third job. From its fourth job on, its reason is
+ * another one. */
 static int be_moody(sherd__session *s, const sherd__task *task, sherd__fragment *f)
 {
     static uint64_t job;
