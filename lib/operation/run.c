@@ -15,23 +15,24 @@
 
 /* ---- nodes and product ----------------------------------------------------------------------- */
 
-/* Writes the rest of o.timeout_ms to *ms, or leaves it if there is no such bound. */
-static int time_left(const sherd_operation *w, uint32_t *ms, sherd_diag *d)
+/* Writes the rest of o.timeout_ms to *ms, or leaves it if there is no such bound. `before` says in
+ * a message what it leaves no time for. */
+static int time_left(const sherd_operation *w, uint32_t *ms, const char *before, sherd_diag *d)
 {
     if (w->o.timeout_ms == 0) return SHERD_OK;
     double left = (double)w->o.timeout_ms - (sherd__clock_s() - w->began) * 1e3;
     *ms = left < 1 ? 1 : (uint32_t)left;
     return left >= 1 ? SHERD_OK
                      : sherd__fail(d, SHERD_ETIMEOUT, "allow more time",
-                                   "the timeout of %g s expired before the nodes were ready",
-                                   w->o.timeout_ms * 1e-3);
+                                   "the timeout of %g s expired before %s", w->o.timeout_ms * 1e-3,
+                                   before);
 }
 
 static int open_nodes(sherd_operation *w, sherd_diag *d)
 {
     w->cluster = w->o.cluster;
     if (w->cluster) return SHERD_OK;
-    int err = time_left(w, &w->nodes.timeout_ms, d);
+    int err = time_left(w, &w->nodes.timeout_ms, "the nodes were ready", d);
     if (!sherd__hooks_any(&w->nodes.hooks)) w->nodes.hooks = w->quiet;
     return err ? err : sherd_cluster_open(&w->cluster, &w->nodes, d);
 }
@@ -51,7 +52,7 @@ static void predict(sherd_operation *w)
     w->forecasted.size = sizeof w->forecasted;
     w->forecast = !sherd_forecast_multiply(w->in[0].view, w->in[1].view, &w->opt, &f,
                                            &w->forecasted, NULL);
-    w->seconds -= sherd__clock_s() - began;
+    w->forecasting = sherd__clock_s() - began;
 }
 
 /* A short run may end before any progress was reported. */
@@ -70,15 +71,16 @@ static void report_done(const sherd_operation *w)
 static int compute(sherd_operation *w, sherd_diag *d)
 {
     sherd_view a = w->in[0].view, b = w->in[1].view;
-    int err = time_left(w, &w->opt.timeout_ms, d);
+    int err = time_left(w, &w->opt.timeout_ms, "the product began", d);
     if (err) return err;
     w->report.size = sizeof w->report;
     w->opt.hooks = w->o.hooks;
     err = sherd__operation_is_product(w)
               ? sherd_multiply(w->cluster, a, b, w->c, w->cols, &w->opt, &w->report, d)
               : sherd_apply(w->cluster, w->op, a, b, w->c, w->cols, &w->opt, &w->report, d);
-    w->seconds += sherd__clock_s() - w->began;
-    if (!err) report_done(w);
+    if (err) return err;
+    w->seconds = sherd__clock_s() - w->began - w->forecasting;
+    report_done(w);
     for (unsigned i = 0; i < w->in_len && !err; i++)
         if (w->in[i].file) err = sherd_npy_check(w->in[i].file, d);
     return err;

@@ -27,6 +27,7 @@ static double a[N * K], b[K * M], c[N * M];
 static char top[128], file_a[160], file_b[160], file_c[160], file_json[160];
 static uint64_t steps, others; /* reports that all is done: of the product; of anything else */
 static bool stop;
+static int dawdle; /* ms that the next question whether to stop takes */
 
 static void progress(void *ctx, const sherd_progress *p)
 {
@@ -38,6 +39,8 @@ static void progress(void *ctx, const sherd_progress *p)
 static bool stops(void *ctx)
 {
     (void)ctx;
+    if (dawdle > 0) pause_ms(dawdle);
+    dawdle = 0;
     return stop;
 }
 
@@ -66,6 +69,7 @@ static int clean(void **s)
     (void)s;
     steps = others = 0;
     stop = false;
+    dawdle = 0;
     unlink(file_c);
     unlink(file_json);
     return 0;
@@ -290,7 +294,7 @@ static void an_interrupted_operation_keeps_the_files_that_were_there(void **stat
     stop = true;
     assert_int_equal(sherd_operation_run(w, &d), SHERD_EINTERRUPTED);
     sherd_operation_info x = info_of(w);
-    assert_true(!x.written && !x.certified);
+    assert_true(!x.written && !x.certified && x.seconds == 0);
     sherd_operation_free(w);
     assert_true(file_holds(file_c, "before") && file_holds(file_json, "before"));
     assert_int_equal(folder_hidden(top), 0);
@@ -305,9 +309,28 @@ static void a_timeout_includes_all_that_comes_before_the_product(void **state)
     sherd_operation *w = operation(&o);
     pause_ms(5);
     assert_int_equal(sherd_operation_run(w, &d), SHERD_ETIMEOUT);
-    assert_non_null(strstr(d.message, "before the nodes were ready"));
+    assert_non_null(strstr(d.message, "before the product began"));
     sherd_operation_free(w);
     assert_int_equal(file_size(file_c), -1);
+}
+
+/* The time of a forecast is not the operation's, also if nothing was computed after it. */
+static void a_timeout_may_expire_during_the_forecast(void **state)
+{
+    (void)state;
+    sherd_operation_options o = of_files();
+    sherd_diag d = { 0 };
+    o.forecast = true;
+    o.timeout_ms = 300;
+    sherd_operation *w = operation(&o);
+    dawdle = 310;
+    assert_int_equal(sherd_operation_run(w, &d), SHERD_ETIMEOUT);
+    assert_int_equal(dawdle, 0);
+    assert_non_null(strstr(d.message, "before the product began"));
+    sherd_operation_info x = info_of(w);
+    assert_non_null(x.forecast);
+    assert_true(x.seconds == 0);
+    sherd_operation_free(w);
 }
 
 static void an_operation_runs_once(void **state)
@@ -383,6 +406,7 @@ int main(void)
         cmocka_unit_test_setup(errors_are_found_before_there_are_nodes, clean),
         cmocka_unit_test_setup(an_interrupted_operation_keeps_the_files_that_were_there, clean),
         cmocka_unit_test_setup(a_timeout_includes_all_that_comes_before_the_product, clean),
+        cmocka_unit_test_setup(a_timeout_may_expire_during_the_forecast, clean),
         cmocka_unit_test_setup(an_operation_runs_once, clean),
         cmocka_unit_test_setup(all_choices_are_forecast_and_nothing_is_written, clean),
         cmocka_unit_test_setup(a_failed_allocation_is_an_error_that_leaves_nothing, clean),
