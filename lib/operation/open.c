@@ -89,12 +89,13 @@ static int open_operand(sherd_operation *w, unsigned i, sherd_diag *d)
     return err;
 }
 
-/* sherd_apply would find it when the nodes are open. */
+/* sherd_apply would find it when the nodes are open, sherd_product_range when there is memory. */
 static int check_shapes(const sherd_operation *w, sherd_diag *d)
 {
     const sherd__operand *in = w->in;
     sherd_view a = in[0].view, b = in[1].view;
-    if (sherd__operation_is_product(w) || w->in_len < 2) return SHERD_OK;
+    if (sherd__operation_is_product(w)) return sherd__prepare_shapes(a, b, &w->opt, d);
+    if (w->in_len < 2) return SHERD_OK;
     if (a.rows == b.rows && a.cols == b.cols) return SHERD_OK;
     return sherd__fail(d, SHERD_ESHAPE, "both operands must have the same shape",
                        "%s is %zu x %zu and %s is %zu x %zu", in[0].name, a.rows, a.cols,

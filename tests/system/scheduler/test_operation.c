@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -242,6 +243,20 @@ static void nodes_that_it_opens_are_ended(void **state)
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
+/* Of a result that no memory could hold, too. */
+static void shapes_come_first(const sherd_operation_options *of)
+{
+    const size_t n = 3000000;
+    sherd_operation_options o = *of;
+    double *zeros = calloc(2 * n, sizeof *zeros);
+    assert_non_null(zeros);
+    o.file_a = o.file_b = NULL;
+    o.a = sherd_view_c(zeros, SHERD_F64, n, 1);
+    o.b = sherd_view_c(zeros, SHERD_F64, 2, n);
+    refused(&o, SHERD_ESHAPE, "A is 3000000 x 1 and B is 2 x 3000000: they cannot be multiplied");
+    free(zeros);
+}
+
 /* Nodes that cannot be started show that none was. */
 static void errors_are_found_before_there_are_nodes(void **state)
 {
@@ -259,6 +274,8 @@ static void errors_are_found_before_there_are_nodes(void **state)
     o.op = 0;
     o.file_b = file_a;
     refused(&o, SHERD_ESHAPE, "they cannot be multiplied");
+    o.file_b = file_b;
+    shapes_come_first(&o);
     o.file_b = "/nonexistent/B.npy";
     refused(&o, SHERD_EOPEN, "/nonexistent/B.npy");
     o.file_b = file_b;
