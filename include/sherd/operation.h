@@ -52,7 +52,8 @@ typedef struct sherd_operation_options {
                                              its hooks are not used */
     sherd_cluster *cluster;               /* the nodes: an open cluster, which stays open; or */
     const sherd_cluster_options *nodes;   /* nodes to open for this operation, and to end. `work` is
-                                           set here, and hooks if there are none */
+                                           set here, hooks if there are none, and for element-wise
+                                           operations nodes_min 1 if it is 0 */
     const char *meta;           /* metadata file for exposures and permutations; NULL: none */
     const char *meta_operation; /* as sherd_meta_request.operation, .settings and .reuse */
     unsigned meta_settings;

@@ -180,7 +180,8 @@ void sherd__operation_settle_seed(sherd_operation *w)
     w->opt.seed = w->seed;
 }
 
-static int take_metadata(sherd_operation *w, sherd_diag *d)
+/* With look_only, its use is not recorded. */
+static int take_metadata(sherd_operation *w, bool look_only, sherd_diag *d)
 {
     sherd_meta_request what = { .size = sizeof what,
                                 .op = w->op,
@@ -189,33 +190,39 @@ static int take_metadata(sherd_operation *w, sherd_diag *d)
                                 .operation = w->o.meta_operation,
                                 .settings = w->o.meta_settings,
                                 .reuse = w->o.meta_reuse,
-                                .look_only = w->o.forecast_only,
+                                .look_only = look_only,
                                 .hooks = w->quiet };
     if (!w->o.meta) return SHERD_OK;
     int err = count_nodes(w, &what.nodes, d);
     return err ? err : sherd_meta_take(&w->meta, w->o.meta, &what, &w->opt, &w->usage, d);
 }
 
+/* Metadata is only looked at here: its exposures may be refused. */
 static int check_exposures(sherd_operation *w, sherd_diag *d)
 {
     uint32_t nodes;
     if (w->opt.exposure_max <= 0) return SHERD_OK;
     int err = count_nodes(w, &nodes, d);
     if (err) return err;
-    sherd__operation_settle_seed(w);
-    return sherd_product_exposures(w->in[0].view.cols, nodes, &w->opt, d);
+    sherd_product_options given = w->opt;
+    if (w->o.meta) err = take_metadata(w, true, d);
+    else sherd__operation_settle_seed(w);
+    if (!err) err = sherd_product_exposures(w->in[0].view.cols, nodes, &w->opt, d);
+    if (!w->o.meta) return err;
+    sherd_meta_free(w->meta);
+    w->meta = NULL;
+    w->opt = given;
+    return err;
 }
 
 /* A product may do with fewer nodes, if its scheme can; an element-wise operation with one. */
 static int check_nodes(sherd_operation *w, sherd_diag *d)
 {
+    uint32_t nodes; /* so that a list is read */
     if (!w->o.nodes) return SHERD_OK;
-    if (!sherd__operation_is_product(w)) {
-        w->nodes.nodes_min = 1;
-        return SHERD_OK;
-    }
-    w->nodes.work = &w->opt;
-    return sherd_cluster_check(NULL, NULL, &w->nodes, d);
+    if (sherd__operation_is_product(w)) w->nodes.work = &w->opt;
+    else if (!w->nodes.nodes_min) w->nodes.nodes_min = 1;
+    return sherd_cluster_check(&nodes, NULL, &w->nodes, d);
 }
 
 static int check_all(sherd_operation *w, sherd_diag *d)
@@ -224,9 +231,9 @@ static int check_all(sherd_operation *w, sherd_diag *d)
     if (!err) err = begin_certificate(w, d);
     if (!err && sherd__operation_is_product(w))
         err = sherd_product_range(w->in[0].view, w->in[1].view, &w->opt, d);
-    if (!err) err = take_metadata(w, d);
-    if (!err) err = check_exposures(w, d);
     if (!err) err = check_nodes(w, d);
+    if (!err) err = check_exposures(w, d);
+    if (!err) err = take_metadata(w, false, d);
     return err;
 }
 
@@ -241,7 +248,7 @@ int sherd_operation_new(sherd_operation **out, const sherd_operation_options *op
     int err = read_options(w, opt, d);
     if (!err) err = read_masks(w, d);
     if (!err) err = open_operands(w, d);
-    if (!err) err = w->o.forecast_only ? take_metadata(w, d) : check_all(w, d);
+    if (!err) err = w->o.forecast_only ? take_metadata(w, true, d) : check_all(w, d);
     if (err) sherd_operation_free(w);
     else *out = w;
     return err;

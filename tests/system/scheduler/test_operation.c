@@ -194,22 +194,28 @@ static void an_element_wise_operation_needs_one_operand_or_two(void **state)
     refused(&o, SHERD_ESHAPE, "A is 31 x 17 and B is 17 x 13");
 }
 
-static void metadata_is_taken_before_the_nodes_are_used(void **state)
+/* Writes metadata of the product to top/meta.npz. */
+static void make_metadata(char path[160])
 {
-    (void)state;
     const sherd_meta_settings settings = { .size = sizeof settings, .nodes = NODES };
     const sherd_meta_save_options as = { .size = sizeof as, .expanded = true };
     const sherd_meta_operation product = {
         .size = sizeof product, .name = "z", .kind = SHERD_OP_PRODUCT, .n = N, .k = K, .m = M
     };
-    sherd_operation_options o = of_files();
-    char path[160];
     sherd_meta *meta;
-    snprintf(path, sizeof path, "%s/meta.npz", top);
+    snprintf(path, 160, "%s/meta.npz", top);
     assert_int_equal(sherd_meta_new(&meta, &settings, NULL, NULL), 0);
     assert_int_equal(sherd_meta_add(meta, &product, NULL), 0);
     assert_int_equal(sherd_meta_save(meta, path, &as, NULL, NULL), 0);
     sherd_meta_free(meta);
+}
+
+static void metadata_is_taken_before_the_nodes_are_used(void **state)
+{
+    (void)state;
+    sherd_operation_options o = of_files();
+    char path[160];
+    make_metadata(path);
     o.meta = path;
     sherd_operation *w = operation(&o);
     assert_int_equal(steps + others, 0);
@@ -299,6 +305,36 @@ static void errors_are_found_before_there_are_nodes(void **state)
     refused(&o, SHERD_EINVAL, "sherd_operation_options");
 }
 
+/* A use that is recorded would bind the operation to these operands. */
+static void metadata_of_an_operation_that_is_refused_is_not_used_up(void **state)
+{
+    (void)state;
+    const sherd_product_options p = { .size = sizeof p, .exposure_max = 0.01 };
+    sherd_operation_options o = of_files();
+    char path[160];
+    sherd_meta *meta;
+    make_metadata(path);
+    o.meta = path;
+    o.product = &p;
+    refused(&o, SHERD_EEXPOSURE, "");
+    assert_int_equal(sherd_meta_load(&meta, path, NULL), 0);
+    assert_false(sherd_meta_at(meta, 0)->used);
+    sherd_meta_free(meta);
+    unlink(path);
+}
+
+static void the_nodes_of_every_operation_are_checked_first(void **state)
+{
+    (void)state;
+    const sherd_cluster_options bad = { .size = sizeof bad, .nodes = "no node\n" };
+    sherd_operation_options o = in_memory();
+    o.cluster = NULL;
+    o.nodes = &bad;
+    refused(&o, SHERD_EFORMAT, "list of nodes");
+    o.op = SHERD_OP_TANH;
+    refused(&o, SHERD_EFORMAT, "list of nodes");
+}
+
 static void an_interrupted_operation_keeps_the_files_that_were_there(void **state)
 {
     (void)state;
@@ -311,7 +347,7 @@ static void an_interrupted_operation_keeps_the_files_that_were_there(void **stat
     stop = true;
     assert_int_equal(sherd_operation_run(w, &d), SHERD_EINTERRUPTED);
     sherd_operation_info x = info_of(w);
-    assert_true(!x.written && !x.certified && x.seconds == 0);
+    assert_true(!x.written && !x.certified);
     sherd_operation_free(w);
     assert_true(file_holds(file_c, "before") && file_holds(file_json, "before"));
     assert_int_equal(folder_hidden(top), 0);
@@ -347,6 +383,18 @@ static void a_timeout_may_expire_during_the_forecast(void **state)
     sherd_operation_info x = info_of(w);
     assert_non_null(x.forecast);
     assert_true(x.seconds == 0);
+    sherd_operation_free(w);
+}
+
+static void a_product_that_failed_has_no_time(void **state)
+{
+    (void)state;
+    const sherd_product_options p = { .size = sizeof p, .scheme = SHERD_SHARE, .colluding = 9 };
+    sherd_operation_options o = in_memory();
+    o.product = &p;
+    sherd_operation *w = operation(&o);
+    assert_int_equal(sherd_operation_run(w, NULL), SHERD_EFEWNODES);
+    assert_true(info_of(w).seconds == 0);
     sherd_operation_free(w);
 }
 
@@ -421,9 +469,12 @@ int main(void)
         cmocka_unit_test_setup(metadata_is_taken_before_the_nodes_are_used, clean),
         cmocka_unit_test_setup(nodes_that_it_opens_are_ended, clean),
         cmocka_unit_test_setup(errors_are_found_before_there_are_nodes, clean),
+        cmocka_unit_test_setup(metadata_of_an_operation_that_is_refused_is_not_used_up, clean),
+        cmocka_unit_test_setup(the_nodes_of_every_operation_are_checked_first, clean),
         cmocka_unit_test_setup(an_interrupted_operation_keeps_the_files_that_were_there, clean),
         cmocka_unit_test_setup(a_timeout_includes_all_that_comes_before_the_product, clean),
         cmocka_unit_test_setup(a_timeout_may_expire_during_the_forecast, clean),
+        cmocka_unit_test_setup(a_product_that_failed_has_no_time, clean),
         cmocka_unit_test_setup(an_operation_runs_once, clean),
         cmocka_unit_test_setup(all_choices_are_forecast_and_nothing_is_written, clean),
         cmocka_unit_test_setup(a_failed_allocation_is_an_error_that_leaves_nothing, clean),
