@@ -276,6 +276,17 @@ int sherd__file_begin(sherd__file **out, const char *path, sherd__file_kind kind
     return SHERD_OK;
 }
 
+int sherd__file_check(const char *path, sherd__file_kind kind, sherd_diag *d)
+{
+    struct stat st;
+    sherd__file *f;
+    if (stat(path, &st) == 0 && S_ISFIFO(st.st_mode))
+        return access(path, W_OK) == 0 ? SHERD_OK : fail_open(path, errno, d);
+    int err = sherd__file_begin(&f, path, kind, d);
+    sherd__file_abort(f);
+    return err;
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 int sherd__file_reserve(sherd__file *f, uint64_t size, sherd_diag *d)

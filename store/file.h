@@ -43,6 +43,10 @@ typedef enum sherd__file_kind {
  */
 int sherd__file_begin(sherd__file **out, const char *path, sherd__file_kind kind,
                       sherd_diag *d) SHERD_MUST;
+/** Checks that sherd__file_begin would succeed, and changes nothing. A pipe is not opened, because
+ *  its reader would take the end of the check for the end of the data. Errors of
+ *  sherd__file_begin. */
+int sherd__file_check(const char *path, sherd__file_kind kind, sherd_diag *d) SHERD_MUST;
 /** Reserves `size` bytes on the disk, so that a full disk is detected before the work and not after
  *  it. File systems that cannot reserve space count as successful. Errors: SHERD_EIO. */
 int sherd__file_reserve(sherd__file *f, uint64_t size, sherd_diag *d) SHERD_MUST;

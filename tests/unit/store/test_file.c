@@ -316,6 +316,20 @@ static void a_derived_name_follows_no_link_and_replaces_files_only(void **s)
     assert_holds(real, "precious");
 }
 
+/* A pipe without a reader would block the check. */
+static void a_target_is_checked_without_being_opened_for_good(void **s)
+{
+    (void)s;
+    char path[256];
+    sherd_diag d = { 0 };
+    snprintf(path, sizeof path, "%s", scratch_path("checked"));
+    assert_int_equal(sherd__file_check(path, SHERD__FILE_PRIVATE, NULL), 0);
+    assert_int_equal(scratch_entries(), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(sherd__file_check(path, SHERD__FILE_PRIVATE, NULL), 0);
+    assert_int_equal(sherd__file_check("/nonexistent/C", SHERD__FILE_PRIVATE, &d), SHERD_EOPEN);
+}
+
 static void a_file_that_another_process_creates_meanwhile_is_replaced(void **s)
 {
     (void)s;
@@ -564,6 +578,7 @@ int main(void)
         T(foreign_files_under_hidden_names_are_kept),
         T(a_symbolic_link_is_followed),
         T(a_derived_name_follows_no_link_and_replaces_files_only),
+        T(a_target_is_checked_without_being_opened_for_good),
         T(a_file_that_another_process_creates_meanwhile_is_replaced),
         T(a_path_that_cannot_be_written_is_named),
         T(a_file_and_a_folder_without_write_permission_are_refused),
