@@ -8,6 +8,7 @@
 #include "core/bytes.h"
 #include "core/clock.h"
 #include "core/diag.h"
+#include "core/field.h"
 #include "core/memory.h"
 #include "core/options.h"
 #include "core/rand.h"
@@ -139,9 +140,9 @@ static void warn(const sherd_operation *w, const char *path)
     char text[512];
     if (!w->o.hooks.log) return;
     snprintf(text, sizeof text,
-             "%s will be signed with a new key, which does not identify the signer; --key FILE "
-             "signs it with yours",
-             path);
+             "%s will be signed with a new key, which does not identify the signer: a key file "
+             "(--key) signs it with yours",
+             sherd__path_tail(path));
     w->o.hooks.log(w->o.hooks.ctx, SHERD_LOG_WARN, text);
 }
 
@@ -151,7 +152,6 @@ static int begin_certificate(sherd_operation *w, sherd_diag *d)
     const char *path = w->o.certificate;
     const char *key = w->o.key_file ? w->o.key_file : w->nodes.key_file;
     sherd_certificate *c = NULL;
-    sherd__file *file = NULL;
     int err = key || path ? sherd_certificate_new(&c, key, d) : SHERD_OK;
     if (err || !path) {
         sherd_certificate_free(c);
@@ -159,9 +159,7 @@ static int begin_certificate(sherd_operation *w, sherd_diag *d)
     }
     w->certificate = c;
     if (!key) warn(w, path);
-    err = sherd__file_begin(&file, path, SHERD__FILE_PRIVATE, d);
-    sherd__file_abort(file);
-    return err;
+    return sherd__file_check(path, SHERD__FILE_PRIVATE, d);
 }
 
 /* ---- nodes, seed and metadata ---------------------------------------------------------------- */
@@ -273,6 +271,16 @@ int sherd_operation_get(const sherd_operation *w, sherd_operation_info *out, she
     if (!err) sherd__result_write(out, &info, sizeof info);
     return err;
 }
+
+#define FIELD(member, TYPE, unit, text) SHERD__FIELD(sherd_operation_info, member, TYPE, unit, text)
+
+static const sherd_field operation_info_fields[] = {
+    FIELD(written, BOOL, "", "the result file exists"),
+    FIELD(certified, BOOL, "", "its certificate exists"),
+    FIELD(seconds, F64, "s", "until the result was here, without the forecast"),
+    FIELD(check_calls, U64, "", "calls of BLAS in this process for comparisons"),
+};
+SHERD__FIELDS(sherd_operation_info, operation_info_fields)
 
 void sherd_operation_free(sherd_operation *w)
 {

@@ -47,8 +47,6 @@ static void predict(sherd_operation *w)
                                        .hooks = w->quiet };
     if (!w->o.forecast || !sherd__operation_is_product(w)) return;
     double began = sherd__clock_s();
-    if (sherd_scheme_get(w->opt.scheme)->takes & SHERD_TAKES_SHUFFLES)
-        sherd__operation_settle_seed(w); /* so that forecast and run partition alike */
     w->forecasted.size = sizeof w->forecasted;
     w->forecast = !sherd_forecast_multiply(w->in[0].view, w->in[1].view, &w->opt, &f,
                                            &w->forecasted, NULL);
@@ -182,6 +180,8 @@ int sherd_operation_run(sherd_operation *w, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL, "make another one: sherd_operation_new",
                            w->ran ? "this operation has run" : "this operation is for forecasts");
     w->ran = true;
+    if (sherd_scheme_get(w->opt.scheme)->takes & SHERD_TAKES_SHUFFLES)
+        sherd__operation_settle_seed(w); /* so that forecast and run partition alike */
     int err = open_nodes(w, d);
     if (err) return err;
     for (unsigned i = 0; i < w->in_len && w->certificate; i++)
@@ -198,13 +198,14 @@ int sherd_operation_run(sherd_operation *w, sherd_diag *d)
 
 /* ---- forecasts of all choices ---------------------------------------------------------------- */
 
-int sherd_operation_choices(sherd_operation *w, sherd_choices **out, sherd_diag *d)
+int sherd_operation_choices_new(sherd_choices **out, sherd_operation *w, sherd_diag *d)
 {
     char running[PATH_MAX];
     bool loopback = true;
     sherd_forecast_options f = { .size = sizeof f,
                                  .cluster = w->o.cluster,
                                  .nodes_file = w->nodes.nodes_file,
+                                 .nodes_text = w->nodes.nodes,
                                  .same_host_domains = w->nodes.same_host_domains ||
                                                       w->nodes.running,
                                  .node_memory = w->nodes.node_memory,

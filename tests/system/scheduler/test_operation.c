@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -28,7 +29,7 @@ static double a[N * K], b[K * M], c[N * M];
 static char top[128], file_a[160], file_b[160], file_c[160], file_json[160];
 static uint64_t steps, others; /* reports that all is done: of the product; of anything else */
 static bool stop;
-static int dawdle; /* ms that the next question whether to stop takes */
+static unsigned dawdle; /* ms that the next question whether to stop takes */
 
 static void progress(void *ctx, const sherd_progress *p)
 {
@@ -151,6 +152,7 @@ static void files_become_a_file_that_is_compared_and_certified(void **state)
     assert_ptr_equal(x.cluster, cluster);
     assert_int_equal(x.options->bits, 17);
     assert_string_equal(x.options->name_a, file_a);
+    assert_memory_equal(x.options->seed, x.report->seed, 32);
     assert_int_equal(sherd_npy_open(&written, file_c, NULL), 0);
     const double *values = sherd_npy_view(written).data;
     assert_memory_equal(values, x.result.data, sizeof c);
@@ -177,6 +179,32 @@ static void a_result_may_stay_in_the_memory_of_the_caller(void **state)
     assert_null(x.forecast);
     sherd_operation_free(w);
     assert_true(c[0] != 0);
+}
+
+static char warned[600];
+
+static void warning(void *ctx, sherd_log_level level, const char *text)
+{
+    (void)ctx;
+    if (level == SHERD_LOG_WARN) snprintf(warned, sizeof warned, "%s", text);
+}
+
+/* The warning is complete, however long the path is; a pipe is not opened before there is text. */
+static void a_certificate_may_be_a_pipe_with_a_long_path(void **state)
+{
+    (void)state;
+    char path[1024];
+    sherd_operation_options o = in_memory();
+    snprintf(path, sizeof path, "%s", top);
+    while (strlen(path) < 700) strcat(path, "/.");
+    strcat(path, "/pipe");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    o.certificate = path;
+    o.hooks.log = warning;
+    sherd_operation_free(operation(&o));
+    assert_non_null(strstr(warned, "/pipe will be signed"));
+    assert_non_null(strstr(warned, "(--key) signs it with yours"));
+    unlink(path);
 }
 
 static void an_element_wise_operation_needs_one_operand_or_two(void **state)
@@ -418,26 +446,38 @@ static void all_choices_are_forecast_and_nothing_is_written(void **state)
     const sherd_cluster_options seven = { .size = sizeof seven,
                                           .local_nodes = 7,
                                           .program = "/nonexistent" };
+    const sherd_cluster_options listed = { .size = sizeof listed,
+                                           .nodes = "10.0.0.1:7 domain=a\n10.0.0.2:7 domain=a\n"
+                                                    "10.0.0.3:7 domain=b\n" };
+    const sherd_product_options balanced = { .size = sizeof balanced, .balanced = true };
     sherd_operation_options o = of_files();
     sherd_forecast f = { .size = sizeof f };
     sherd_choices *choices;
     sherd_diag d = { 0 };
     o.cluster = NULL;
     o.nodes = &seven;
+    o.product = &balanced;
     o.forecast_only = true;
     o.output = "/nonexistent/C.npy"; /* not looked at */
     o.hooks.progress = NULL;
     sherd_operation *w = operation(&o);
-    if (sherd_operation_choices(w, &choices, &d)) fail_msg("%s", d.message);
+    if (sherd_operation_choices_new(&choices, w, &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd_choices_at(choices, 0, &f, NULL), 0);
     assert_true(f.nodes == 7 && f.scheme == SHERD_PERMUTE);
     assert_true(sherd_choices_count(choices) > 1);
     sherd_choices_free(choices);
     assert_int_equal(sherd_operation_run(w, &d), SHERD_EINVAL);
     sherd_operation_free(w);
+    o.nodes = &listed; /* two of the three share a domain */
+    w = operation(&o);
+    if (sherd_operation_choices_new(&choices, w, &d)) fail_msg("%s", d.message);
+    assert_int_equal(sherd_choices_at(choices, 0, &f, NULL), 0);
+    assert_true(f.nodes == 3 && f.exposure_a > 0.5);
+    sherd_choices_free(choices);
+    sherd_operation_free(w);
     o.op = SHERD_OP_TANH;
     w = operation(&o);
-    assert_int_equal(sherd_operation_choices(w, &choices, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_operation_choices_new(&choices, w, NULL), SHERD_EINVAL);
     assert_null(choices);
     sherd_operation_free(w);
 }
@@ -465,6 +505,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(files_become_a_file_that_is_compared_and_certified, clean),
         cmocka_unit_test_setup(a_result_may_stay_in_the_memory_of_the_caller, clean),
+        cmocka_unit_test_setup(a_certificate_may_be_a_pipe_with_a_long_path, clean),
         cmocka_unit_test_setup(an_element_wise_operation_needs_one_operand_or_two, clean),
         cmocka_unit_test_setup(metadata_is_taken_before_the_nodes_are_used, clean),
         cmocka_unit_test_setup(nodes_that_it_opens_are_ended, clean),
