@@ -211,6 +211,14 @@ static int open_nameless(sherd__file *f, mode_t mode)
     return EOPNOTSUPP;
 }
 
+/* Takes away the permissions that `old` denies, if it is ours. */
+static void keep_stricter(int fd, const struct stat *old)
+{
+    struct stat st;
+    if (old->st_uid == geteuid() && fstat(fd, &st) == 0)
+        (void)fchmod(fd, st.st_mode & old->st_mode & 0777);
+}
+
 static int begin_new(sherd__file *f, const struct stat *old, sherd__file_kind kind, sherd_diag *d)
 {
     mode_t mode = kind == SHERD__FILE_PRIVATE ? 0600 : 0666;
@@ -218,6 +226,7 @@ static int begin_new(sherd__file *f, const struct stat *old, sherd__file_kind ki
     if (e == EOPNOTSUPP || e == EISDIR || e == EINVAL || e == ENOENT) e = claim_hidden(f, mode);
     if (e) return fail_open(f->path, e, d);
     if (old && kind == SHERD__FILE_PUBLIC) (void)fchmod(f->fd, old->st_mode & 0777);
+    if (old && kind == SHERD__FILE_DERIVED) keep_stricter(f->fd, old);
     f->replaces = old != NULL;
     return SHERD_OK;
 }
@@ -388,17 +397,19 @@ int sherd__file_sync(sherd__file *f, sherd_diag *d)
     return e ? fail_write(f, e, d) : SHERD_OK;
 }
 
-static int commit(sherd__file *f, sherd_diag *d)
+static int commit(sherd__file *f, bool *published, sherd_diag *d)
 {
     if (!f->name) {
         int fd = f->fd;
         f->fd = -1;
-        return close(fd) == 0 || errno == EINTR ? SHERD_OK : fail_write(f, errno, d);
+        *published = close(fd) == 0 || errno == EINTR;
+        return *published ? SHERD_OK : fail_write(f, errno, d);
     }
     int err = sherd__file_sync(f, d);
     if (err) return err;
     int e = publish(f);
     if (e) return fail_open(f->path, e, d);
+    *published = true;
     e = sync_fd(f->dir);
     char buf[96];
     return e == 0 ? SHERD_OK
@@ -407,11 +418,18 @@ static int commit(sherd__file *f, sherd_diag *d)
                                 sherd__path_tail(f->path), reason(e, buf));
 }
 
+int sherd__file_publish(sherd__file *f, bool *published, sherd_diag *d)
+{
+    bool there = false;
+    int err = commit(f, &there, d);
+    sherd__file_abort(f);
+    if (published) *published = there;
+    return err;
+}
+
 int sherd__file_commit(sherd__file *f, sherd_diag *d)
 {
-    int err = commit(f, d);
-    sherd__file_abort(f);
-    return err;
+    return sherd__file_publish(f, NULL, d);
 }
 
 void sherd__file_abort(sherd__file *f)
