@@ -8,10 +8,12 @@
 #include "core/clock.h"
 #include "core/diag.h"
 #include "core/hooks.h"
+#include "lib/certificate.h"
 #include "lib/operation/operation.h"
 #include "sherd/local.h"
 #include "sherd/machine.h"
 #include "store/file.h"
+#include "store/npy_writer.h"
 
 /* ---- nodes and product ----------------------------------------------------------------------- */
 
@@ -154,9 +156,7 @@ static int commit_result(sherd_operation *w, sherd_diag *d)
     int err = sherd_npy_writer_rows(writer, sherd__operation_result(w), d);
     if (err) return err;
     w->writer = NULL;
-    err = sherd_npy_writer_commit(writer, d);
-    w->written = err == 0;
-    return err;
+    return sherd__npy_writer_publish(writer, &w->written, d);
 }
 
 /* From here the caller is not asked to interrupt: both files get their names, or an error names the
@@ -166,9 +166,8 @@ static int commit(sherd_operation *w, sherd_diag *d)
     sherd_diag mine = { 0 };
     int err = commit_result(w, d);
     if (err || !w->certificate) return err;
-    err = sherd_certificate_commit(w->certificate, &mine);
-    w->certified = err == 0;
-    if (err && w->written)
+    err = sherd__certificate_publish(w->certificate, &w->certified, &mine);
+    if (err && w->written && !w->certified)
         return sherd__fail(d, err, mine.hint, "%s was written, but its certificate was not: %s",
                            sherd__path_tail(w->o.output), mine.message);
     return err ? sherd__fail(d, err, mine.hint, "%s", mine.message) : SHERD_OK;

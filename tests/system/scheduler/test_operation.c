@@ -1,6 +1,8 @@
 /*
  * Operations from operands to files through sherd/operation.h: what is found before there are
  * nodes, what is written and when, and what is known of an operation afterwards.
+ *
+ * link: -Wl,--wrap=fsync
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,6 +78,23 @@ static int clean(void **s)
     unlink(file_c);
     unlink(file_json);
     return 0;
+}
+
+static int folder_syncs = -1; /* folders that can still be synced; -1: all */
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+int __wrap_fsync(int fd)
+{
+    struct stat st;
+    bool folder = folder_syncs >= 0 && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+    if (!folder || folder_syncs > 0) {
+        folder_syncs -= folder;
+        return __real_fsync(fd);
+    }
+    errno = EIO;
+    return -1;
 }
 
 /* A product of the two files over the nodes that all cases share. */
@@ -381,6 +401,26 @@ static void an_interrupted_operation_keeps_the_files_that_were_there(void **stat
     assert_int_equal(folder_hidden(top), 0);
 }
 
+static void files_that_exist_after_an_error_are_known(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        sherd_operation_options o = of_files();
+        sherd_diag d = { 0 };
+        o.certificate = file_json;
+        sherd_operation *w = operation(&o);
+        folder_syncs = i;
+        assert_int_equal(sherd_operation_run(w, &d), SHERD_EIO);
+        folder_syncs = -1;
+        const char *last = strstr(d.message, i ? "C.json: written, but" : "C.npy: written, but");
+        if (!last || strstr(d.message, "certificate was not")) fail_msg("%s", d.message);
+        sherd_operation_info x = info_of(w);
+        assert_true(x.written && x.certified == (i == 1));
+        assert_true(file_size(file_c) > 0 && (file_size(file_json) > 0) == x.certified);
+        sherd_operation_free(w);
+    }
+}
+
 static void a_timeout_includes_all_that_comes_before_the_product(void **state)
 {
     (void)state;
@@ -513,6 +553,7 @@ int main(void)
         cmocka_unit_test_setup(metadata_of_an_operation_that_is_refused_is_not_used_up, clean),
         cmocka_unit_test_setup(the_nodes_of_every_operation_are_checked_first, clean),
         cmocka_unit_test_setup(an_interrupted_operation_keeps_the_files_that_were_there, clean),
+        cmocka_unit_test_setup(files_that_exist_after_an_error_are_known, clean),
         cmocka_unit_test_setup(a_timeout_includes_all_that_comes_before_the_product, clean),
         cmocka_unit_test_setup(a_timeout_may_expire_during_the_forecast, clean),
         cmocka_unit_test_setup(a_product_that_failed_has_no_time, clean),
