@@ -32,7 +32,7 @@ typedef struct sherd__file sherd__file;
 typedef enum sherd__file_kind {
     SHERD__FILE_PUBLIC,  /* 0666 less the umask */
     SHERD__FILE_PRIVATE, /* 0600, even if an existing file has another mode */
-    SHERD__FILE_DERIVED /* 0666 less the umask and less what an existing file of ours denies, under
+    SHERD__FILE_DERIVED  /* 0666 less the umask and less what an existing file of ours denies, under
                             a name that the user did not give: an existing name that is not a
                             regular file is refused, symbolic links too */
 } sherd__file_kind;
