@@ -24,7 +24,7 @@ static int print_choices(const sherd__product_run *w, const sherd_choices *choic
 static int dry_run(const sherd__product_run *w, sherd_diag *d)
 {
     sherd_choices *choices;
-    int err = sherd_operation_choices(w->work, &choices, d);
+    int err = sherd_operation_choices_new(&choices, w->work, d);
     if (!err) err = print_choices(w, choices, d);
     sherd_choices_free(choices);
     return err;

@@ -29,19 +29,25 @@ static int read_arithmetic(sherd__product_run *w, sherd_diag *d)
     return err;
 }
 
+/* Reads the option that decides which others have an effect. */
+static void read_scheme(sherd__product_run *w, sherd_op op)
+{
+    w->opt = (sherd_product_options){ .size = sizeof w->opt, .scheme = SHERD_PERMUTE };
+    if (op != 0) return;
+    const sherd_scheme_info *scheme = sherd__opt_scheme(w->cli);
+    bool public_b = sherd__opt_given(w->cli, "public") && scheme->public_b != 0;
+    w->opt.scheme = public_b ? scheme->public_b : scheme->scheme;
+}
+
 static int read_product(sherd__product_run *w, sherd_op op, sherd_diag *d)
 {
     sherd__cli *cli = w->cli;
     const char *seed = sherd__opt_text(cli, "seed");
-    w->opt = (sherd_product_options){ .size = sizeof w->opt, .scheme = SHERD_PERMUTE };
     w->opt.balanced = sherd__opt_choice(cli, "exposure") == 1;
     w->opt.exposure_max = sherd__opt_real(cli, "exposure-max");
     w->opt.memory = sherd__opt_size(cli, "memory");
     w->opt.strict = sherd__opt_flag(cli, "strict");
     if (op == 0) {
-        const sherd_scheme_info *scheme = sherd__opt_scheme(cli);
-        bool public_b = sherd__opt_given(cli, "public") && scheme->public_b != 0;
-        w->opt.scheme = public_b ? scheme->public_b : scheme->scheme;
         w->opt.colluding = (uint32_t)sherd__opt_int(cli, "colluding");
         w->opt.spare = (uint32_t)sherd__opt_int(cli, "spare");
         w->opt.bits_b = (uint32_t)sherd__opt_int(cli, "bits-b");
@@ -81,7 +87,7 @@ static int judge_options(const sherd__product_run *w, sherd_op op, sherd_diag *d
     const sherd_scheme_info *s = scheme_of(w);
     const sherd__option *unread = sherd__opts_unread(w->cli, s, 0);
     if (unread) return sherd__opt_refuse(unread, s, d);
-    if (!w->opt.masks && s->takes & SHERD_TAKES_MASKS)
+    if (!sherd__opt_given(w->cli, "masks") && s->takes & SHERD_TAKES_MASKS)
         return sherd__fail(d, SHERD_EINVAL, "make them with sherd prepare",
                            "--scheme %s needs --masks", s->name);
     if (s->exact_only && asked(w->cli, "mode") && sherd__opt_choice(w->cli, "mode") == 0)
@@ -169,8 +175,9 @@ int sherd__product_run_begin(sherd__product_run *w, sherd__cli *cli, sherd_op op
         w->paths[i] = cli->args[cli->args_len - (int)(operands - i)];
     int err = sherd__paths_differ(cli, (int)operands, d);
     if (!err) err = sherd__paths_output(cli, d);
-    if (!err) err = read_product(w, op, d);
+    read_scheme(w, op);
     if (!err) err = judge_options(w, op, d);
+    if (!err) err = read_product(w, op, d);
     if (!err) err = read_operation(w, op, d);
     if (!err) err = sherd_operation_new(&w->work, &w->o, d);
     w->info.size = sizeof w->info;

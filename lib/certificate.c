@@ -3,7 +3,7 @@
  * signed, and verified by computing the operation again. Nothing in a certificate is trusted if it
  * can be recomputed. The file's format is in store/certificate.h.
  */
-#include "sherd/certificate.h"
+#include "lib/certificate.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -285,14 +285,20 @@ int sherd_certificate_begin(sherd_certificate *c, const char *path, sherd_diag *
     return sherd__certificate_begin(&c->file, path, c->text, d);
 }
 
-int sherd_certificate_commit(sherd_certificate *c, sherd_diag *d)
+int sherd__certificate_publish(sherd_certificate *c, bool *published, sherd_diag *d)
 {
     sherd__file *file = c->file;
+    if (published) *published = false;
     if (!file)
         return sherd__fail(d, SHERD_EINVAL, "call sherd_certificate_begin first",
                            "no file of the certificate is open");
     c->file = NULL;
-    return sherd__file_commit(file, d);
+    return sherd__file_publish(file, published, d);
+}
+
+int sherd_certificate_commit(sherd_certificate *c, sherd_diag *d)
+{
+    return sherd__certificate_publish(c, NULL, d);
 }
 
 int sherd_certificate_write(sherd_certificate *c, const char *path, sherd_diag *d)

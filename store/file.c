@@ -211,13 +211,12 @@ static int open_nameless(sherd__file *f, mode_t mode)
     return EOPNOTSUPP;
 }
 
-/* Returns the permissions that the new file gets because of the old one. A derived name gives no
- * reason to open the new file to more users than the umask does, so permissions are only removed,
- * and only if the old file is ours: another user must not choose them. */
-static mode_t inherited(mode_t mode, const struct stat *old, sherd__file_kind kind)
+/* Takes away the permissions that `old` denies, if it is ours. */
+static void keep_stricter(int fd, const struct stat *old)
 {
-    if (kind == SHERD__FILE_PUBLIC) return old->st_mode & 0777;
-    return kind == SHERD__FILE_DERIVED && old->st_uid == geteuid() ? mode & old->st_mode : mode;
+    struct stat st;
+    if (old->st_uid == geteuid() && fstat(fd, &st) == 0)
+        (void)fchmod(fd, st.st_mode & old->st_mode & 0777);
 }
 
 static int begin_new(sherd__file *f, const struct stat *old, sherd__file_kind kind, sherd_diag *d)
@@ -226,11 +225,8 @@ static int begin_new(sherd__file *f, const struct stat *old, sherd__file_kind ki
     int e = open_nameless(f, mode);
     if (e == EOPNOTSUPP || e == EISDIR || e == EINVAL || e == ENOENT) e = claim_hidden(f, mode);
     if (e) return fail_open(f->path, e, d);
-    struct stat made;
-    if (old && fstat(f->fd, &made) == 0) {
-        mode_t kept = inherited(made.st_mode & 0777, old, kind);
-        if (kept != (made.st_mode & 0777)) (void)fchmod(f->fd, kept);
-    }
+    if (old && kind == SHERD__FILE_PUBLIC) (void)fchmod(f->fd, old->st_mode & 0777);
+    if (old && kind == SHERD__FILE_DERIVED) keep_stricter(f->fd, old);
     f->replaces = old != NULL;
     return SHERD_OK;
 }
@@ -287,6 +283,17 @@ int sherd__file_begin(sherd__file **out, const char *path, sherd__file_kind kind
     }
     *out = f;
     return SHERD_OK;
+}
+
+int sherd__file_check(const char *path, sherd__file_kind kind, sherd_diag *d)
+{
+    struct stat st;
+    sherd__file *f;
+    if (stat(path, &st) == 0 && S_ISFIFO(st.st_mode))
+        return access(path, W_OK) == 0 ? SHERD_OK : fail_open(path, errno, d);
+    int err = sherd__file_begin(&f, path, kind, d);
+    sherd__file_abort(f);
+    return err;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -390,17 +397,19 @@ int sherd__file_sync(sherd__file *f, sherd_diag *d)
     return e ? fail_write(f, e, d) : SHERD_OK;
 }
 
-static int commit(sherd__file *f, sherd_diag *d)
+static int commit(sherd__file *f, bool *published, sherd_diag *d)
 {
     if (!f->name) {
         int fd = f->fd;
         f->fd = -1;
-        return close(fd) == 0 || errno == EINTR ? SHERD_OK : fail_write(f, errno, d);
+        *published = close(fd) == 0 || errno == EINTR;
+        return *published ? SHERD_OK : fail_write(f, errno, d);
     }
     int err = sherd__file_sync(f, d);
     if (err) return err;
     int e = publish(f);
     if (e) return fail_open(f->path, e, d);
+    *published = true;
     e = sync_fd(f->dir);
     char buf[96];
     return e == 0 ? SHERD_OK
@@ -409,11 +418,18 @@ static int commit(sherd__file *f, sherd_diag *d)
                                 sherd__path_tail(f->path), reason(e, buf));
 }
 
+int sherd__file_publish(sherd__file *f, bool *published, sherd_diag *d)
+{
+    bool there = false;
+    int err = commit(f, &there, d);
+    sherd__file_abort(f);
+    if (published) *published = there;
+    return err;
+}
+
 int sherd__file_commit(sherd__file *f, sherd_diag *d)
 {
-    int err = commit(f, d);
-    sherd__file_abort(f);
-    return err;
+    return sherd__file_publish(f, NULL, d);
 }
 
 void sherd__file_abort(sherd__file *f)

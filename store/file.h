@@ -12,8 +12,8 @@
  *
  * An existing target that is not a regular file (/dev/stdout, a pipe) is written directly. A
  * symbolic link is followed: the file that it refers to is replaced. With SHERD__FILE_PUBLIC an
- * existing file keeps its permissions. With SHERD__FILE_DERIVED, since others may have put the name
- * there, links are refused, and an existing file only removes permissions, if it is ours.
+ * existing file keeps its permissions. With SHERD__FILE_DERIVED links are refused, and permissions
+ * are only taken away, since others may have put the name there.
  *
  * Callers that set RLIMIT_FSIZE must ignore SIGXFSZ, and callers that write to pipes must ignore
  * SIGPIPE (the command does both): the library does not change signal handling.
@@ -32,9 +32,9 @@ typedef struct sherd__file sherd__file;
 typedef enum sherd__file_kind {
     SHERD__FILE_PUBLIC,  /* 0666 less the umask */
     SHERD__FILE_PRIVATE, /* 0600, even if an existing file has another mode */
-    SHERD__FILE_DERIVED  /* 0666 less the umask and less what an existing file of ours does not
-                            allow, under a name that the user did not give: an existing name that is
-                            not a regular file is refused, symbolic links too */
+    SHERD__FILE_DERIVED  /* 0666 less the umask and less what an existing file of ours denies, under
+                            a name that the user did not give: an existing name that is not a
+                            regular file is refused, symbolic links too */
 } sherd__file_kind;
 
 /**
@@ -44,6 +44,10 @@ typedef enum sherd__file_kind {
  */
 int sherd__file_begin(sherd__file **out, const char *path, sherd__file_kind kind,
                       sherd_diag *d) SHERD_MUST;
+/** Checks that sherd__file_begin would succeed, and changes nothing. A pipe is not opened, because
+ *  its reader would take the end of the check for the end of the data. Errors of
+ *  sherd__file_begin. */
+int sherd__file_check(const char *path, sherd__file_kind kind, sherd_diag *d) SHERD_MUST;
 /** Reserves `size` bytes on the disk, so that a full disk is detected before the work and not after
  *  it. File systems that cannot reserve space count as successful. Errors: SHERD_EIO. */
 int sherd__file_reserve(sherd__file *f, uint64_t size, sherd_diag *d) SHERD_MUST;
@@ -64,8 +68,12 @@ int sherd__file_fd(const sherd__file *f);
  *  that belong together, the second commit is then unlikely to fail after the first. Errors:
  *  SHERD_EIO. */
 int sherd__file_sync(sherd__file *f, sherd_diag *d) SHERD_MUST;
-/** Publishes the file under its name, or removes it on failure. Frees f in either case. Errors:
- *  SHERD_EIO, SHERD_EOPEN; an existing file is then unchanged. */
+/** Publishes the file under its name, or removes it on failure. Frees f in either case. *published
+ *  (may be NULL) receives whether the name refers to the new file; otherwise an existing file is
+ *  unchanged. Errors: SHERD_EIO, also if the file is published but its folder could not be synced;
+ *  SHERD_EOPEN. */
+int sherd__file_publish(sherd__file *f, bool *published, sherd_diag *d) SHERD_MUST;
+/** sherd__file_publish for callers to whom any error is a failure. */
 int sherd__file_commit(sherd__file *f, sherd_diag *d) SHERD_MUST;
 /** Discards the written data and frees f. NULL is allowed. */
 void sherd__file_abort(sherd__file *f);

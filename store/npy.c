@@ -13,6 +13,7 @@
 #include "core/diag.h"
 #include "store/file.h"
 #include "store/npy_header.h"
+#include "store/npy_writer.h"
 #include "store/pack.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are little endian in memory");
@@ -193,20 +194,26 @@ int sherd_npy_writer_tile(sherd_npy_writer *w, size_t row, size_t col, sherd_vie
     return SHERD_OK;
 }
 
-int sherd_npy_writer_commit(sherd_npy_writer *w, sherd_diag *d)
+int sherd__npy_writer_publish(sherd_npy_writer *w, bool *published, sherd_diag *d)
 {
     int err = SHERD_OK;
+    if (published) *published = false;
     if (w->tiled)
         err = sherd__file_stretch(w->file, w->head_len + (uint64_t)w->rows * w->cols * w->size, d);
     else if (w->appended < w->rows)
         err = sherd__fail(d, SHERD_EINVAL, NULL, "%zu of %zu rows were written", w->appended,
                           w->rows);
     if (!err) {
-        err = sherd__file_commit(w->file, d);
+        err = sherd__file_publish(w->file, published, d);
         w->file = NULL;
     }
     sherd_npy_writer_abort(w);
     return err;
+}
+
+int sherd_npy_writer_commit(sherd_npy_writer *w, sherd_diag *d)
+{
+    return sherd__npy_writer_publish(w, NULL, d);
 }
 
 void sherd_npy_writer_abort(sherd_npy_writer *w)

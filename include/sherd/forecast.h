@@ -80,7 +80,7 @@ typedef struct sherd_forecast_options {
     sherd_cluster *cluster; /* forecast for the nodes of this cluster; NULL: use nodes_file */
     const char *nodes_file; /* forecast for the nodes listed in this file, with their domains; host
                                names are not resolved. NULL: use nodes */
-    bool same_host_domains; /* as in sherd_cluster_options, for nodes_file */
+    bool same_host_domains; /* as in sherd_cluster_options, for listed nodes */
     uint32_t nodes;         /* forecast for this number of nodes, 1 to 65535, each a domain of its
                                own */
     uint64_t node_memory;   /* memory budget of each node; 0: half of the memory of a machine like
@@ -94,6 +94,7 @@ typedef struct sherd_forecast_options {
     bool no_time;         /* predict bytes only: nothing is computed, hidden or folded; no times */
     double *result;       /* work space of n x m doubles, which is overwritten; NULL: allocated */
     sherd_hooks hooks;    /* interruption; of sherd_choices_forecast: progress counts choices */
+    const char *nodes_text; /* instead of nodes_file: the same as a text */
 } sherd_forecast_options;
 
 /**

@@ -65,7 +65,8 @@ SHERD_API int sherd_npy_writer_rows(sherd_npy_writer *w, sherd_view v, sherd_dia
 SHERD_API int sherd_npy_writer_tile(sherd_npy_writer *w, size_t row, size_t col, sherd_view v,
                                     sherd_diag *d) SHERD_MUST;
 /** Makes the file appear under its name and frees w, also on failure. SHERD_EINVAL if rows are
- *  missing and no tile was written. */
+ *  missing and no tile was written; SHERD_EIO, also if the file appeared but its folder could not
+ *  be synced. */
 SHERD_API int sherd_npy_writer_commit(sherd_npy_writer *w, sherd_diag *d) SHERD_MUST;
 /** Discards the file and frees w; NULL is allowed. */
 SHERD_API void sherd_npy_writer_abort(sherd_npy_writer *w);

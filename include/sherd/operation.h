@@ -52,7 +52,8 @@ typedef struct sherd_operation_options {
                                              its hooks are not used */
     sherd_cluster *cluster;               /* the nodes: an open cluster, which stays open; or */
     const sherd_cluster_options *nodes;   /* nodes to open for this operation, and to end. `work` is
-                                           set here, and hooks if there are none */
+                                           set here, hooks if there are none, and for element-wise
+                                           operations nodes_min 1 if it is 0 */
     const char *meta;           /* metadata file for exposures and permutations; NULL: none */
     const char *meta_operation; /* as sherd_meta_request.operation, .settings and .reuse */
     unsigned meta_settings;
@@ -67,11 +68,11 @@ typedef struct sherd_operation_options {
     bool forecast;           /* products: forecast the cost before the nodes get to work */
     bool measured;           /* forecast: measure this machine for it */
     bool forecast_only;      /* nothing will be sent or written, and metadata is not used up:
-                                 sherd_operation_choices */
+                                 sherd_operation_choices_new */
     uint32_t timeout_ms;     /* from sherd_operation_new until the result is here; 0: those of
                                  `product` and `nodes` */
     sherd_hooks hooks;       /* of all steps; progress: of the product alone. In
-                                 sherd_operation_choices it counts choices */
+                                 sherd_operation_choices_new it counts choices */
 } sherd_operation_options;
 
 /**
@@ -97,8 +98,8 @@ SHERD_API int sherd_operation_run(sherd_operation *o, sherd_diag *d) SHERD_MUST;
 /** Forecasts all ways to compute this product over its nodes (sherd_choices_new,
  *  sherd_choices_forecast), the one of its options first. Nothing is started or connected to. The
  *  caller frees *out before the operation. SHERD_EINVAL: not a product. */
-SHERD_API int sherd_operation_choices(sherd_operation *o, sherd_choices **out,
-                                      sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_operation_choices_new(sherd_choices **out, sherd_operation *o,
+                                          sherd_diag *d) SHERD_MUST;
 
 /** What is known of an operation, also of one that failed. Everything belongs to it. */
 typedef struct sherd_operation_info {
@@ -110,12 +111,17 @@ typedef struct sherd_operation_info {
     uint64_t check_calls; /* calls of BLAS in this process that comparisons made */
     sherd_cluster *cluster;  /* NULL: not open yet */
     sherd_view a, b, result; /* result: float64; its values are there after `seconds` */
-    const sherd_product_options *options; /* as used: with widths, seed and metadata filled in */
+    const sherd_product_options *options; /* as used: with widths (bits_b 0: as bits), and
+                                             after sherd_operation_run with metadata, or the seed
+                                             of a scheme that shuffles */
     const sherd_report *report;           /* of the call */
     const sherd_check *check;             /* these: NULL if there is none */
     const sherd_distance *distance;
     const sherd_forecast *forecast;
 } sherd_operation_info;
+
+/** Lists the members that are single values; the others have tables of their own. */
+SHERD_API const sherd_field *sherd_operation_info_fields(size_t *count);
 
 /** Fills *out. SHERD_EINVAL. */
 SHERD_API int sherd_operation_get(const sherd_operation *o, sherd_operation_info *out,

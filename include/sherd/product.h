@@ -75,8 +75,9 @@ typedef struct sherd_product_options {
                                 (masks.h) */
     uint32_t spare;          /* share, share1: S, the number of nodes that may be missing without
                                 repeated work */
-    double exposure_max;     /* largest fraction of an operand that a domain may be given; 0: twice
-                                the largest planned share */
+    double exposure_max;     /* permute, plain, element-wise: largest fraction of an operand that a
+                                domain may be given; 0: twice the largest planned share. plain
+                                gives every node all of B, which only 0 and 1 allow */
     const uint8_t *seed;     /* 32 bytes; NULL: a fresh seed */
     uint64_t operation;      /* index in the manifest from which permutations are derived */
     const sherd_shuffles *shuffles; /* NULL: derived from the seed */

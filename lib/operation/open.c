@@ -8,6 +8,7 @@
 #include "core/bytes.h"
 #include "core/clock.h"
 #include "core/diag.h"
+#include "core/field.h"
 #include "core/memory.h"
 #include "core/options.h"
 #include "core/rand.h"
@@ -89,12 +90,13 @@ static int open_operand(sherd_operation *w, unsigned i, sherd_diag *d)
     return err;
 }
 
-/* sherd_apply would find it when the nodes are open. */
+/* sherd_apply would find it when the nodes are open, sherd_product_range when there is memory. */
 static int check_shapes(const sherd_operation *w, sherd_diag *d)
 {
     const sherd__operand *in = w->in;
     sherd_view a = in[0].view, b = in[1].view;
-    if (sherd__operation_is_product(w) || w->in_len < 2) return SHERD_OK;
+    if (sherd__operation_is_product(w)) return sherd__prepare_shapes(a, b, &w->opt, d);
+    if (w->in_len < 2) return SHERD_OK;
     if (a.rows == b.rows && a.cols == b.cols) return SHERD_OK;
     return sherd__fail(d, SHERD_ESHAPE, "both operands must have the same shape",
                        "%s is %zu x %zu and %s is %zu x %zu", in[0].name, a.rows, a.cols,
@@ -138,9 +140,9 @@ static void warn(const sherd_operation *w, const char *path)
     char text[512];
     if (!w->o.hooks.log) return;
     snprintf(text, sizeof text,
-             "%s will be signed with a new key, which does not identify the signer; --key FILE "
-             "signs it with yours",
-             path);
+             "%s will be signed with a new key, which does not identify the signer: a key file "
+             "(--key) signs it with yours",
+             sherd__path_tail(path));
     w->o.hooks.log(w->o.hooks.ctx, SHERD_LOG_WARN, text);
 }
 
@@ -150,7 +152,6 @@ static int begin_certificate(sherd_operation *w, sherd_diag *d)
     const char *path = w->o.certificate;
     const char *key = w->o.key_file ? w->o.key_file : w->nodes.key_file;
     sherd_certificate *c = NULL;
-    sherd__file *file = NULL;
     int err = key || path ? sherd_certificate_new(&c, key, d) : SHERD_OK;
     if (err || !path) {
         sherd_certificate_free(c);
@@ -158,9 +159,7 @@ static int begin_certificate(sherd_operation *w, sherd_diag *d)
     }
     w->certificate = c;
     if (!key) warn(w, path);
-    err = sherd__file_begin(&file, path, SHERD__FILE_PRIVATE, d);
-    sherd__file_abort(file);
-    return err;
+    return sherd__file_check(path, SHERD__FILE_PRIVATE, d);
 }
 
 /* ---- nodes, seed and metadata ---------------------------------------------------------------- */
@@ -179,7 +178,8 @@ void sherd__operation_settle_seed(sherd_operation *w)
     w->opt.seed = w->seed;
 }
 
-static int take_metadata(sherd_operation *w, sherd_diag *d)
+/* With look_only, its use is not recorded. */
+static int take_metadata(sherd_operation *w, bool look_only, sherd_diag *d)
 {
     sherd_meta_request what = { .size = sizeof what,
                                 .op = w->op,
@@ -188,33 +188,39 @@ static int take_metadata(sherd_operation *w, sherd_diag *d)
                                 .operation = w->o.meta_operation,
                                 .settings = w->o.meta_settings,
                                 .reuse = w->o.meta_reuse,
-                                .look_only = w->o.forecast_only,
+                                .look_only = look_only,
                                 .hooks = w->quiet };
     if (!w->o.meta) return SHERD_OK;
     int err = count_nodes(w, &what.nodes, d);
     return err ? err : sherd_meta_take(&w->meta, w->o.meta, &what, &w->opt, &w->usage, d);
 }
 
+/* Metadata is only looked at here: its exposures may be refused. */
 static int check_exposures(sherd_operation *w, sherd_diag *d)
 {
     uint32_t nodes;
     if (w->opt.exposure_max <= 0) return SHERD_OK;
     int err = count_nodes(w, &nodes, d);
     if (err) return err;
-    sherd__operation_settle_seed(w);
-    return sherd_product_exposures(w->in[0].view.cols, nodes, &w->opt, d);
+    sherd_product_options given = w->opt;
+    if (w->o.meta) err = take_metadata(w, true, d);
+    else sherd__operation_settle_seed(w);
+    if (!err) err = sherd_product_exposures(w->in[0].view.cols, nodes, &w->opt, d);
+    if (!w->o.meta) return err;
+    sherd_meta_free(w->meta);
+    w->meta = NULL;
+    w->opt = given;
+    return err;
 }
 
 /* A product may do with fewer nodes, if its scheme can; an element-wise operation with one. */
 static int check_nodes(sherd_operation *w, sherd_diag *d)
 {
+    uint32_t nodes; /* so that a list is read */
     if (!w->o.nodes) return SHERD_OK;
-    if (!sherd__operation_is_product(w)) {
-        w->nodes.nodes_min = 1;
-        return SHERD_OK;
-    }
-    w->nodes.work = &w->opt;
-    return sherd_cluster_check(NULL, NULL, &w->nodes, d);
+    if (sherd__operation_is_product(w)) w->nodes.work = &w->opt;
+    else if (!w->nodes.nodes_min) w->nodes.nodes_min = 1;
+    return sherd_cluster_check(&nodes, NULL, &w->nodes, d);
 }
 
 static int check_all(sherd_operation *w, sherd_diag *d)
@@ -223,9 +229,9 @@ static int check_all(sherd_operation *w, sherd_diag *d)
     if (!err) err = begin_certificate(w, d);
     if (!err && sherd__operation_is_product(w))
         err = sherd_product_range(w->in[0].view, w->in[1].view, &w->opt, d);
-    if (!err) err = take_metadata(w, d);
-    if (!err) err = check_exposures(w, d);
     if (!err) err = check_nodes(w, d);
+    if (!err) err = check_exposures(w, d);
+    if (!err) err = take_metadata(w, false, d);
     return err;
 }
 
@@ -240,7 +246,7 @@ int sherd_operation_new(sherd_operation **out, const sherd_operation_options *op
     int err = read_options(w, opt, d);
     if (!err) err = read_masks(w, d);
     if (!err) err = open_operands(w, d);
-    if (!err) err = w->o.forecast_only ? take_metadata(w, d) : check_all(w, d);
+    if (!err) err = w->o.forecast_only ? take_metadata(w, true, d) : check_all(w, d);
     if (err) sherd_operation_free(w);
     else *out = w;
     return err;
@@ -265,6 +271,16 @@ int sherd_operation_get(const sherd_operation *w, sherd_operation_info *out, she
     if (!err) sherd__result_write(out, &info, sizeof info);
     return err;
 }
+
+#define FIELD(member, TYPE, unit, text) SHERD__FIELD(sherd_operation_info, member, TYPE, unit, text)
+
+static const sherd_field operation_info_fields[] = {
+    FIELD(written, BOOL, "", "the result file exists"),
+    FIELD(certified, BOOL, "", "its certificate exists"),
+    FIELD(seconds, F64, "s", "until the result was here, without the forecast"),
+    FIELD(check_calls, U64, "", "calls of BLAS in this process for comparisons"),
+};
+SHERD__FIELDS(sherd_operation_info, operation_info_fields)
 
 void sherd_operation_free(sherd_operation *w)
 {

@@ -29,7 +29,7 @@ struct sherd_operation {
     sherd_meta_usage usage;
     sherd_npy_writer *writer;
     sherd_certificate *certificate; /* NULL: none is requested */
-    double began;                   /* sherd__clock_s */
+    double began, forecasting;      /* sherd__clock_s; seconds of it that the forecast took */
 
     bool ran;
     sherd_cluster *cluster;

@@ -8,30 +8,33 @@
 #include "core/clock.h"
 #include "core/diag.h"
 #include "core/hooks.h"
+#include "lib/certificate.h"
 #include "lib/operation/operation.h"
 #include "sherd/local.h"
 #include "sherd/machine.h"
 #include "store/file.h"
+#include "store/npy_writer.h"
 
 /* ---- nodes and product ----------------------------------------------------------------------- */
 
-/* Writes the rest of o.timeout_ms to *ms, or leaves it if there is no such bound. */
-static int time_left(const sherd_operation *w, uint32_t *ms, sherd_diag *d)
+/* Writes the rest of o.timeout_ms to *ms, or leaves it if there is no such bound. `before` says in
+ * a message what it leaves no time for. */
+static int time_left(const sherd_operation *w, uint32_t *ms, const char *before, sherd_diag *d)
 {
     if (w->o.timeout_ms == 0) return SHERD_OK;
     double left = (double)w->o.timeout_ms - (sherd__clock_s() - w->began) * 1e3;
     *ms = left < 1 ? 1 : (uint32_t)left;
     return left >= 1 ? SHERD_OK
                      : sherd__fail(d, SHERD_ETIMEOUT, "allow more time",
-                                   "the timeout of %g s expired before the nodes were ready",
-                                   w->o.timeout_ms * 1e-3);
+                                   "the timeout of %g s expired before %s", w->o.timeout_ms * 1e-3,
+                                   before);
 }
 
 static int open_nodes(sherd_operation *w, sherd_diag *d)
 {
     w->cluster = w->o.cluster;
     if (w->cluster) return SHERD_OK;
-    int err = time_left(w, &w->nodes.timeout_ms, d);
+    int err = time_left(w, &w->nodes.timeout_ms, "the nodes were ready", d);
     if (!sherd__hooks_any(&w->nodes.hooks)) w->nodes.hooks = w->quiet;
     return err ? err : sherd_cluster_open(&w->cluster, &w->nodes, d);
 }
@@ -46,12 +49,10 @@ static void predict(sherd_operation *w)
                                        .hooks = w->quiet };
     if (!w->o.forecast || !sherd__operation_is_product(w)) return;
     double began = sherd__clock_s();
-    if (sherd_scheme_get(w->opt.scheme)->takes & SHERD_TAKES_SHUFFLES)
-        sherd__operation_settle_seed(w); /* so that forecast and run partition alike */
     w->forecasted.size = sizeof w->forecasted;
     w->forecast = !sherd_forecast_multiply(w->in[0].view, w->in[1].view, &w->opt, &f,
                                            &w->forecasted, NULL);
-    w->seconds -= sherd__clock_s() - began;
+    w->forecasting = sherd__clock_s() - began;
 }
 
 /* A short run may end before any progress was reported. */
@@ -70,15 +71,16 @@ static void report_done(const sherd_operation *w)
 static int compute(sherd_operation *w, sherd_diag *d)
 {
     sherd_view a = w->in[0].view, b = w->in[1].view;
-    int err = time_left(w, &w->opt.timeout_ms, d);
+    int err = time_left(w, &w->opt.timeout_ms, "the product began", d);
     if (err) return err;
     w->report.size = sizeof w->report;
     w->opt.hooks = w->o.hooks;
     err = sherd__operation_is_product(w)
               ? sherd_multiply(w->cluster, a, b, w->c, w->cols, &w->opt, &w->report, d)
               : sherd_apply(w->cluster, w->op, a, b, w->c, w->cols, &w->opt, &w->report, d);
-    w->seconds += sherd__clock_s() - w->began;
-    if (!err) report_done(w);
+    if (err) return err;
+    w->seconds = sherd__clock_s() - w->began - w->forecasting;
+    report_done(w);
     for (unsigned i = 0; i < w->in_len && !err; i++)
         if (w->in[i].file) err = sherd_npy_check(w->in[i].file, d);
     return err;
@@ -154,9 +156,7 @@ static int commit_result(sherd_operation *w, sherd_diag *d)
     int err = sherd_npy_writer_rows(writer, sherd__operation_result(w), d);
     if (err) return err;
     w->writer = NULL;
-    err = sherd_npy_writer_commit(writer, d);
-    w->written = err == 0;
-    return err;
+    return sherd__npy_writer_publish(writer, &w->written, d);
 }
 
 /* From here the caller is not asked to interrupt: both files get their names, or an error names the
@@ -166,9 +166,8 @@ static int commit(sherd_operation *w, sherd_diag *d)
     sherd_diag mine = { 0 };
     int err = commit_result(w, d);
     if (err || !w->certificate) return err;
-    err = sherd_certificate_commit(w->certificate, &mine);
-    w->certified = err == 0;
-    if (err && w->written)
+    err = sherd__certificate_publish(w->certificate, &w->certified, &mine);
+    if (err && w->written && !w->certified)
         return sherd__fail(d, err, mine.hint, "%s was written, but its certificate was not: %s",
                            sherd__path_tail(w->o.output), mine.message);
     return err ? sherd__fail(d, err, mine.hint, "%s", mine.message) : SHERD_OK;
@@ -180,6 +179,8 @@ int sherd_operation_run(sherd_operation *w, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL, "make another one: sherd_operation_new",
                            w->ran ? "this operation has run" : "this operation is for forecasts");
     w->ran = true;
+    if (sherd_scheme_get(w->opt.scheme)->takes & SHERD_TAKES_SHUFFLES)
+        sherd__operation_settle_seed(w); /* so that forecast and run partition alike */
     int err = open_nodes(w, d);
     if (err) return err;
     for (unsigned i = 0; i < w->in_len && w->certificate && !w->o.certificate_public; i++)
@@ -196,13 +197,14 @@ int sherd_operation_run(sherd_operation *w, sherd_diag *d)
 
 /* ---- forecasts of all choices ---------------------------------------------------------------- */
 
-int sherd_operation_choices(sherd_operation *w, sherd_choices **out, sherd_diag *d)
+int sherd_operation_choices_new(sherd_choices **out, sherd_operation *w, sherd_diag *d)
 {
     char running[PATH_MAX];
     bool loopback = true;
     sherd_forecast_options f = { .size = sizeof f,
                                  .cluster = w->o.cluster,
                                  .nodes_file = w->nodes.nodes_file,
+                                 .nodes_text = w->nodes.nodes,
                                  .same_host_domains = w->nodes.same_host_domains ||
                                                       w->nodes.running,
                                  .node_memory = w->nodes.node_memory,

@@ -145,7 +145,9 @@ static int number_nodes(forecast *w, const sherd_forecast_options *f, const sher
 static int read_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *d)
 {
     sherd__peers peers = { 0 };
-    int err = sherd__peers_load(&peers, f->nodes_file, d);
+    int err = f->nodes_text ? sherd__peers_parse(&peers, f->nodes_text, strlen(f->nodes_text),
+                                                 "list of nodes", d)
+                            : sherd__peers_load(&peers, f->nodes_file, d);
     if (!err && number_nodes(w, f, &peers))
         err = sherd__fail_memory(d, "the nodes of the forecast");
     sherd__peers_fini(&peers);
@@ -160,7 +162,7 @@ static int find_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *
         sherd__cluster_nodes(f->cluster, &w->nodes);
         return SHERD_OK;
     }
-    if (f->nodes_file) return read_nodes(w, f, d);
+    if (f->nodes_file || f->nodes_text) return read_nodes(w, f, d);
     if (f->nodes > NODES_MAX)
         return sherd__fail(d, SHERD_EINVAL, NULL, "a forecast for %u nodes: expected at most %u",
                            f->nodes, NODES_MAX);

@@ -235,7 +235,8 @@ static int check_options(const sherd_product_options *opt, sherd_diag *d)
     return SHERD_OK;
 }
 
-static int check_shapes(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
+int sherd__prepare_shapes(sherd_view a, sherd_view b, const sherd_product_options *opt,
+                          sherd_diag *d)
 {
     if (a.cols != b.rows)
         return sherd__fail(d, SHERD_ESHAPE, "the columns of A must be the rows of B",
@@ -269,7 +270,7 @@ int sherd__prepare_part(sherd__prepared *p, const sherd__matrices *m, const sher
                             .entropy = sherd__prepare_entropy(nodes) };
     int err = check_nodes(nodes, d);
     if (!err) err = check_options(opt, d);
-    if (!err) err = check_shapes(m->a, m->b, opt, d);
+    if (!err) err = sherd__prepare_shapes(m->a, m->b, opt, d);
     if (!err && m->ld < cols)
         err = sherd__fail(d, SHERD_EINVAL, "give C rows at least as long as those of B",
                           "the row stride of C is %zu, B has %zu columns", m->ld, cols);
@@ -459,7 +460,7 @@ int sherd_product_range(sherd_view a, sherd_view b, const sherd_product_options 
     if (!err) err = sherd__profile_check(own.profile_a, a, "A", d);
     if (!err) err = sherd__profile_check(own.profile_b, b, "B", d);
     if (!err) err = check_options(&own, d);
-    if (!err) err = check_shapes(a, b, &own, d);
+    if (!err) err = sherd__prepare_shapes(a, b, &own, d);
     return err ? err : check_range(a, b, &own, d);
 }
 

@@ -203,6 +203,8 @@ fails 3 'exactly 32 bytes, found 31' multiply A.npy B.npy -o C.npy -n 2 --seed s
 fails 4 'seed99' multiply A.npy B.npy -o C.npy -n 2 --seed seed99; report $? "a missing seed gives exit code 4"
 fails 4 'nowhere' multiply A.npy B.npy -o nowhere/C.npy -n 2; report $? "a missing output folder gives exit code 4"
 fails 10 'expos' multiply A.npy B.npy -o C.npy -n 2 --exposure-max 0.05; report $? "a plan beyond --exposure-max gives exit code 10"
+SHERD_EXPOSURE_MAX=0.3 run multiply A.npy B.npy -o P.npy -n 2 --scheme plain
+[ $code = 0 ] && [ -s P.npy ]; report $? "an option of the environment that the scheme does not read is not used"; rm -f P.npy
 mkdir -m 700 full; echo x >full/x # opening a cluster would fail because of it
 fails 10 'expos' multiply A.npy B.npy -o C.npy -n 2 --exposure-max 0.05 --record full; report $? "a plan beyond --exposure-max is found before nodes are started"
 fails 10 'expos' apply exp A.npy -o C.npy -n 2 --exposure-max 0.05 --record full; report $? "a plan beyond --exposure-max of an element-wise operation is found before nodes are started"

@@ -72,6 +72,8 @@ static const struct {
     { "sherd_node_privacy", sherd_node_privacy_fields, sizeof(sherd_node_privacy), false },
     { "sherd_node_info", sherd_node_info_fields, sizeof(sherd_node_info), false },
     { "sherd_local_node", sherd_local_node_fields, sizeof(sherd_local_node), false },
+    { "sherd_operation_info", sherd_operation_info_fields, offsetof(sherd_operation_info, cluster),
+      false }, /* no values follow */
 };
 
 static void members_are_listed_in_order_with_their_types(void **state)

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,7 +164,7 @@ static void a_prediction_uses_the_domains_of_a_node_file(void **state)
     const sherd_view a = sherd_view_c(zeros, SHERD_F64, 30, 20),
                      b = sherd_view_c(zeros, SHERD_F64, 20, 10);
     for (uint32_t i = 0; i < 5; i++) {
-        char path[32];
+        char path[32], text[1024] = "";
         sherd_forecast_options with = { .size = sizeof with };
         sherd_forecast f = { .size = sizeof f };
         sherd_product_options o = options();
@@ -181,8 +182,13 @@ static void a_prediction_uses_the_domains_of_a_node_file(void **state)
         d = (sherd_diag){ 0 };
         err = sherd_forecast_multiply(a, b, &o, &with, &f, &d);
         if (err != (i > 2 ? SHERD_OK : coded[i])) fail_msg("%u: %d, %s", i, err, d.message);
+        int fd = open(path, O_RDONLY);
+        assert_true(read(fd, text, sizeof text - 1) > 0);
+        close(fd);
         with.nodes_file = "/nowhere/at/all";
         assert_int_equal(sherd_forecast_multiply(a, b, &o, &with, &f, &d), SHERD_EOPEN);
+        with.nodes_text = text;
+        assert_int_equal(sherd_forecast_multiply(a, b, &o, &with, &f, &d), err);
         unlink(path);
     }
 }

@@ -32,7 +32,7 @@
 static struct {
     bool no_tmpfile, slow_writes;
     const char *made; /* created by another process just before lstat */
-    int fsync_errno, rename_errno;
+    int fsync_errno, folder_sync_errno, rename_errno;
 } faults;
 
 int __real_openat(int dir, const char *path, int flags, ...);
@@ -61,8 +61,12 @@ int __wrap_openat(int dir, const char *path, int flags, ...)
 
 int __wrap_fsync(int fd)
 {
-    if (!faults.fsync_errno) return __real_fsync(fd);
-    errno = faults.fsync_errno;
+    struct stat st;
+    int e = faults.fsync_errno;
+    if (faults.folder_sync_errno && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+        e = faults.folder_sync_errno;
+    if (!e) return __real_fsync(fd);
+    errno = e;
     return -1;
 }
 
@@ -316,20 +320,61 @@ static void a_derived_name_follows_no_link_and_replaces_files_only(void **s)
     assert_holds(real, "precious");
 }
 
-static void a_derived_name_gives_a_file_no_new_permissions(void **s)
+static void a_derived_file_stays_as_private_as_it_was(void **s)
 {
     (void)s;
-    static const mode_t before[] = { 0600, 0640, 0400, 0666, 0777 },
-                        after[] = { 0600, 0640, 0400, 0644, 0644 };
-    char name[256];
-    snprintf(name, sizeof name, "%s", scratch_path("derived"));
-    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
-        assert_int_equal(put(name, "old", SHERD__FILE_PUBLIC, NULL), 0);
-        assert_int_equal(chmod(name, before[i]), 0);
-        assert_int_equal(put(name, "new", SHERD__FILE_DERIVED, NULL), 0);
-        assert_int_equal(mode_of(name), after[i]);
-        assert_int_equal(unlink(name), 0);
+    char path[256];
+    mode_t mask = umask(022);
+    snprintf(path, sizeof path, "%s", scratch_path("derived"));
+    assert_int_equal(put(path, "x", SHERD__FILE_DERIVED, NULL), 0);
+    assert_int_equal(mode_of(path), 0644);
+    for (int i = 0; i < 2; i++) {
+        faults.no_tmpfile = i;
+        assert_int_equal(chmod(path, 0600), 0);
+        assert_int_equal(put(path, "x", SHERD__FILE_DERIVED, NULL), 0);
+        assert_int_equal(mode_of(path), 0600);
+        assert_int_equal(chmod(path, 0666), 0);
+        assert_int_equal(put(path, "x", SHERD__FILE_DERIVED, NULL), 0);
+        assert_int_equal(mode_of(path), 0644);
     }
+    umask(mask);
+}
+
+static void a_file_whose_folder_cannot_be_synced_is_published(void **s)
+{
+    (void)s;
+    sherd__file *f;
+    sherd_diag d = { 0 };
+    bool published = true;
+    assert_int_equal(sherd__file_begin(&f, scratch_path("f"), SHERD__FILE_PUBLIC, NULL), 0);
+    assert_int_equal(sherd__file_write(f, "after", 5, NULL), 0);
+    faults.fsync_errno = EIO;
+    assert_int_equal(sherd__file_publish(f, &published, NULL), SHERD_EIO);
+    assert_false(published);
+    assert_int_equal(scratch_entries(), 0);
+    faults.fsync_errno = 0;
+    assert_int_equal(sherd__file_begin(&f, scratch_path("f"), SHERD__FILE_PUBLIC, NULL), 0);
+    assert_int_equal(sherd__file_write(f, "after", 5, NULL), 0);
+    faults.folder_sync_errno = EIO;
+    assert_int_equal(sherd__file_publish(f, &published, &d), SHERD_EIO);
+    faults.folder_sync_errno = 0;
+    assert_true(published);
+    assert_non_null(strstr(d.message, "written, but its folder"));
+    assert_holds(scratch_path("f"), "after");
+}
+
+/* A pipe without a reader would block the check. */
+static void a_target_is_checked_without_being_opened_for_good(void **s)
+{
+    (void)s;
+    char path[256];
+    sherd_diag d = { 0 };
+    snprintf(path, sizeof path, "%s", scratch_path("checked"));
+    assert_int_equal(sherd__file_check(path, SHERD__FILE_PRIVATE, NULL), 0);
+    assert_int_equal(scratch_entries(), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(sherd__file_check(path, SHERD__FILE_PRIVATE, NULL), 0);
+    assert_int_equal(sherd__file_check("/nonexistent/C", SHERD__FILE_PRIVATE, &d), SHERD_EOPEN);
 }
 
 static void a_file_that_another_process_creates_meanwhile_is_replaced(void **s)
@@ -580,7 +625,9 @@ int main(void)
         T(foreign_files_under_hidden_names_are_kept),
         T(a_symbolic_link_is_followed),
         T(a_derived_name_follows_no_link_and_replaces_files_only),
-        T(a_derived_name_gives_a_file_no_new_permissions),
+        T(a_target_is_checked_without_being_opened_for_good),
+        T(a_derived_file_stays_as_private_as_it_was),
+        T(a_file_whose_folder_cannot_be_synced_is_published),
         T(a_file_that_another_process_creates_meanwhile_is_replaced),
         T(a_path_that_cannot_be_written_is_named),
         T(a_file_and_a_folder_without_write_permission_are_refused),
