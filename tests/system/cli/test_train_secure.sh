@@ -111,16 +111,16 @@ print("found", n)
 sys.exit(int(n[0] != n[1]))'
 report $? "with --simulate the coordinator's record contains every example"
 
-# Each node's own gradient of each step: from the weights in the checkpoints, by plain aggregation, whose
-# record has it in clear. Then in all forms in which it might occur: at any scale, as an integer and as a
-# residue, as a sum and as a mean.
+# Each node's own gradient of each step: from the weights in the checkpoints, in float64 like that of a secure
+# sum, by plain aggregation, whose record has it in clear. Then in all forms in which it might occur: at any
+# scale, as an integer and as a residue, as a sum and as a mean.
 cat >gradients.py <<'END'
 import glob
 import numpy as np
 from search import search
 Q = 2**61 - 1
 def clear(step, node):
-    """exact sums that the record of plain aggregation holds, and their scale, by tier"""
+    """the gradient that the record of plain aggregation holds, summed over the examples, and their number"""
     c = np.load(sorted(glob.glob("g-%d-%d/*.npz" % (step, node)))[-1])
     m = np.load("mine-%d.npz" % node)["y"].size
     out = []
@@ -130,30 +130,25 @@ def clear(step, node):
         for f in [f for f in glob.glob("clear-%d-%d/**" % (step, node), recursive=True) if f.endswith(".received")]:
             data = open(f, "rb").read()
             for at in range(8):
-                a = np.frombuffer(data[at:at + (len(data) - at) // 8 * 8], "<i8").astype(float)
-                near = np.abs(a[:-1] * want[1] - a[1:] * want[0]) <= 1e-9 * np.abs(a[:-1] * want[1])
-                for p in np.flatnonzero(near & (np.abs(a[:-1]) > 2**20)):
-                    scale = np.log2(a[p] / want[0])
-                    whole = np.frombuffer(data, "<i8", want.size, at + 8 * p) if p + want.size <= a.size else a[:0]
-                    if whole.size and np.allclose(whole * 2.0**-round(scale), want, rtol=1e-9, atol=1e-12):
-                        hit = [int(v) for v in whole], round(scale)
-        assert hit, (step, node, t)
+                a = np.frombuffer(data[at:at + (len(data) - at) // 8 * 8], "<f8")
+                for p in range(a.size - want.size + 1):
+                    if np.allclose(a[p:p + want.size], want, rtol=1e-9, atol=1e-12): hit = a[p:p + want.size]
+        assert hit is not None, (step, node, t)
         out.append(hit)
-    return out, m
+    return np.concatenate(out), m
 def needles(step, node):
     out = set()
-    tiers, m = clear(step, node)
-    for whole, scale in tiers:
-        for v in whole:
-            if v == 0: continue
-            out |= {np.float64(v * 2.0**-scale).tobytes(), np.float64(v * 2.0**-scale / m).tobytes()}
-            for less in range(41):
-                r = (abs(v) + (1 << less >> 1)) >> less
-                # shorter rounded numbers are sometimes equal to times and lengths in the record
-                if r < (2**26 if less else 2**20): break
-                for s in {r, r - 1, r + 1}: # a tie may go either way
-                    s = s if v > 0 else -s
-                    out |= {(s % 2**64).to_bytes(8, "little"), (s % Q).to_bytes(8, "little")}
+    whole, m = clear(step, node)
+    for x in whole:
+        out |= {x.tobytes(), (x / m).tobytes()}
+        v = int(np.rint(abs(x) * 2.0**40))
+        for less in range(41):
+            r = (v + (1 << less >> 1)) >> less
+            # shorter rounded numbers are sometimes equal to times and lengths in the record
+            if r < (2**26 if less else 2**20): break
+            for s in {r, r - 1, r + 1}: # a tie may go either way
+                s = s if x > 0 else -s
+                out |= {(s % 2**64).to_bytes(8, "little"), (s % Q).to_bytes(8, "little")}
     return out
 END
 run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed --epochs 2 \
@@ -162,7 +157,8 @@ bad=$code
 for k in 0 1; do
     for i in 1 2 3 4 5; do
         "$S" train small.conf --by gradients -n 1 --data mine-$i.npz --initial steps/checkpoint-00000000000$k.npz \
-            --epochs 1 --batch all --shards 1 --record clear-$k-$i --checkpoint g-$k-$i >>out 2>>err </dev/null || bad=1
+            --epochs 1 --batch all --shards 1 --float-gradients --record clear-$k-$i --checkpoint g-$k-$i \
+            >>out 2>>err </dev/null || bad=1
     done
 done
 [ $bad = 0 ] && FILES=$(find heard -name "*.received" -size +0 | tr '\n' ' ') py '
@@ -170,6 +166,12 @@ import os
 from gradients import *
 bad = 0
 for step in range(2):
+    # Their sum is the secure one: gradients of another arithmetic would be found nowhere.
+    c = np.load("steps/checkpoint-%012d.npz" % (step + 1))
+    opened = np.concatenate([c["gradient_" + k].ravel() for k in ("w1", "b1", "w2", "b2")]) * 355
+    off = np.abs(opened - sum(clear(step, node)[0] for node in range(1, 6))).max()
+    print(step, "the sum differs by", off)
+    bad |= not off < (5 * 2**-16, 1e-6)[step]
     for node in range(1, 6):
         n = needles(step, node)
         here = search(n, os.environ["FILES"].split())[0]
