@@ -174,19 +174,25 @@ void sherd__relu_f32(const float *x, size_t n, float *out)
 
 /* --- by number ------------------------------------------------------------------------------- */
 
+const char *const sherd__op_names[] = { "",       "dot",      "",     "",     "",        "",
+                                        "",       "",         "",     "",     "",        "",
+                                        "",       "",         "",     "",     "sigmoid", "minus",
+                                        "square", "multiply", "relu", "tanh", "exp",     NULL };
+_Static_assert(SHERD_OP_PRODUCT == 1 && SHERD_OP_SIGMOID == 16 &&
+                   sizeof sherd__op_names / sizeof *sherd__op_names == SHERD_OP_EXP + 2,
+               "names by number");
+
 static const struct operation {
-    const char *name;
     void (*one)(const double *x, size_t n, double *out);
     void (*two)(const double *a, const double *b, size_t n, double *out);
 } operations[] = {
-    [SHERD_OP_PRODUCT] = { "dot", NULL, NULL },
-    [SHERD_OP_SIGMOID] = { "sigmoid", sherd__sigmoid_f64, NULL },
-    [SHERD_OP_MINUS] = { "minus", NULL, sherd__minus_f64 },
-    [SHERD_OP_SQUARE] = { "square", sherd__square_f64, NULL },
-    [SHERD_OP_TIMES] = { "multiply", NULL, sherd__times_f64 },
-    [SHERD_OP_RELU] = { "relu", sherd__relu_f64, NULL },
-    [SHERD_OP_TANH] = { "tanh", sherd__tanh_f64, NULL },
-    [SHERD_OP_EXP] = { "exp", sherd__exp_f64, NULL },
+    [SHERD_OP_SIGMOID] = { sherd__sigmoid_f64, NULL },
+    [SHERD_OP_MINUS] = { NULL, sherd__minus_f64 },
+    [SHERD_OP_SQUARE] = { sherd__square_f64, NULL },
+    [SHERD_OP_TIMES] = { NULL, sherd__times_f64 },
+    [SHERD_OP_RELU] = { sherd__relu_f64, NULL },
+    [SHERD_OP_TANH] = { sherd__tanh_f64, NULL },
+    [SHERD_OP_EXP] = { sherd__exp_f64, NULL },
 };
 
 #define OPERATIONS (sizeof operations / sizeof *operations)
@@ -204,13 +210,13 @@ unsigned sherd_op_operands(sherd_op op)
 
 const char *sherd_op_name(sherd_op op)
 {
-    return op < OPERATIONS ? operations[op].name : NULL;
+    return op < OPERATIONS && *sherd__op_names[op] ? sherd__op_names[op] : NULL;
 }
 
 sherd_op sherd_op_find(const char *name)
 {
     for (unsigned op = 0; op < OPERATIONS; op++)
-        if (operations[op].name && strcmp(name, operations[op].name) == 0) return (sherd_op)op;
+        if (*sherd__op_names[op] && strcmp(name, sherd__op_names[op]) == 0) return (sherd_op)op;
     return (sherd_op)0;
 }
 

@@ -29,6 +29,8 @@ void sherd__tanh_f32(const float *x, size_t n, float *out);
 void sherd__sigmoid_f32(const float *x, size_t n, float *out);
 void sherd__relu_f32(const float *x, size_t n, float *out);
 
+/** Names by sherd_op number, "" for a number that is not an operation; ended by NULL. */
+extern const char *const sherd__op_names[];
 /** Returns 1 or 2, the operands of a sherd_op number (sherd/op.h); 0 if it is not an
  *  element-wise operation. */
 unsigned sherd__map_arity(uint32_t op);

@@ -15,6 +15,7 @@
 #include "core/diag.h"
 #include "core/field.h"
 #include "core/wipe.h"
+#include "matrix/funcs.h"
 #include "store/manifest.h"
 
 #define MANIFEST_MAX ((size_t)4 << 20)
@@ -43,14 +44,9 @@ static const sherd_field settings_fields[] = {
 };
 SHERD__FIELDS(sherd_meta_settings, settings_fields)
 
-/* Numbers of a sherd_op; those between are not in use. */
-static const char *const kinds[] = { "",       "dot",      "",     "",     "",        "",
-                                     "",       "",         "",     "",     "",        "",
-                                     "",       "",         "",     "",     "sigmoid", "minus",
-                                     "square", "multiply", "relu", "tanh", "exp",     NULL };
 static const sherd_field operation_fields[] = {
     SHERD__FIELD(sherd_meta_operation, name, TEXT, "", "name of the operation"),
-    SHERD__FIELD_ENUM(sherd_meta_operation, kind, kinds, "what it computes"),
+    SHERD__FIELD_ENUM(sherd_meta_operation, kind, sherd__op_names, "what it computes"),
     SHERD__FIELD(sherd_meta_operation, n, U64, "", "rows of A"),
     SHERD__FIELD(sherd_meta_operation, k, U64, "", "dot: columns of A"),
     SHERD__FIELD(sherd_meta_operation, m, U64, "", "columns of the result"),

@@ -6,6 +6,7 @@
 #include "core/options.h"
 #include "core/wipe.h"
 #include "scheduler/cluster/internal.h"
+#include "scheduler/plan/encoding.h"
 #include "sherd/product.h"
 
 void sherd_report_fini(sherd_report *r)
@@ -62,8 +63,6 @@ int sherd_report_node_at(const sherd_report *r, sherd_cluster *c, uint32_t i,
     return SHERD_OK;
 }
 
-static const char *const encodings[] = { "auto", "dense", "csr", NULL };
-
 /* An array with an element for each node. */
 #define EACH(member, TYPE, unit, text)                                                             \
     SHERD__FIELD_ARRAY(sherd_report, member, TYPE, nodes, unit, text)
@@ -87,7 +86,7 @@ static const sherd_field report_fields[] = {
     COUNT(panels, U64, "row panels"),
     COUNT(tiles, U64, "column tiles"),
     COUNT(rows_skipped, U64, "all-zero rows that were not sent"),
-    SHERD__FIELD_ENUM(sherd_report, encoding, encodings, "how A was sent"),
+    SHERD__FIELD_ENUM(sherd_report, encoding, sherd__encoding_names, "how A was sent"),
     COUNT(tasks_csr, U64, "tasks with a panel in CSR"),
     COUNT(blocks, U32, "blocks that A was cut into"),
     COUNT(threshold, U32, "answers that recover a product"),

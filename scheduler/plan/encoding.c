@@ -15,6 +15,8 @@
 #include "matrix/sparse.h"
 #include "wire/cipher.h"
 
+const char *const sherd__encoding_names[] = { "auto", "dense", "csr", NULL };
+
 /* Seconds in addition to the cost of a dense entry, measured on one core of a Zen 5 over bytes and
  * doubles: to test whether an entry of A is zero, and to write, check and place an entry that is
  * kept. */

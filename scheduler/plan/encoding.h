@@ -37,6 +37,9 @@ typedef struct sherd__encoding {
     double dense_s, csr_s; /* predicted seconds, differing costs only */
 } sherd__encoding;
 
+/** Texts of the values of sherd_encoding, ended by NULL. */
+extern const char *const sherd__encoding_names[];
+
 void sherd__encoding_choose(sherd__encoding *out, const sherd__encoding_input *in);
 
 /**

@@ -463,7 +463,6 @@ int sherd_forecast_multiply(sherd_view a, sherd_view b, const sherd_product_opti
     return err;
 }
 
-static const char *const encodings[] = { "auto", "dense", "csr", NULL };
 static const sherd_field forecast_fields[] = {
     SHERD__FIELD(sherd_forecast, scheme, U32, "", "number of the scheme"),
     SHERD__FIELD(sherd_forecast, nodes, U32, "", "nodes"),
@@ -474,7 +473,7 @@ static const sherd_field forecast_fields[] = {
     SHERD__FIELD(sherd_forecast, panels, U64, "", "row panels"),
     SHERD__FIELD(sherd_forecast, tiles, U64, "", "column tiles"),
     SHERD__FIELD(sherd_forecast, tasks, U64, "", "tasks to compute"),
-    SHERD__FIELD_ENUM(sherd_forecast, encoding, encodings, "how A is sent"),
+    SHERD__FIELD_ENUM(sherd_forecast, encoding, sherd__encoding_names, "how A is sent"),
     SHERD__FIELD(sherd_forecast, tasks_csr, U64, "", "tasks with a panel in CSR"),
     SHERD__FIELD(sherd_forecast, seconds_dense, F64, "s",
                  "parts that depend on the encoding, if A is sent dense"),
