@@ -93,14 +93,9 @@ static int open_operand(sherd_operation *w, unsigned i, sherd_diag *d)
 /* sherd_apply would find it when the nodes are open, sherd_product_range when there is memory. */
 static int check_shapes(const sherd_operation *w, sherd_diag *d)
 {
-    const sherd__operand *in = w->in;
-    sherd_view a = in[0].view, b = in[1].view;
+    sherd_view a = w->in[0].view, b = w->in[1].view;
     if (sherd__operation_is_product(w)) return sherd__prepare_shapes(a, b, &w->opt, d);
-    if (w->in_len < 2) return SHERD_OK;
-    if (a.rows == b.rows && a.cols == b.cols) return SHERD_OK;
-    return sherd__fail(d, SHERD_ESHAPE, "both operands must have the same shape",
-                       "%s is %zu x %zu and %s is %zu x %zu", in[0].name, a.rows, a.cols,
-                       in[1].name, b.rows, b.cols);
+    return w->in_len == 2 ? sherd__prepare_apply_shapes(a, b, &w->opt, d) : SHERD_OK;
 }
 
 static int open_operands(sherd_operation *w, sherd_diag *d)
@@ -164,10 +159,14 @@ static int begin_certificate(sherd_operation *w, sherd_diag *d)
 
 /* ---- nodes, seed and metadata ---------------------------------------------------------------- */
 
-static int count_nodes(const sherd_operation *w, uint32_t *nodes, sherd_diag *d)
+/* A product may do with fewer nodes, if its scheme can; an element-wise operation with one. A
+ * forecast names the choices that the nodes do not suit. */
+static int check_nodes(sherd_operation *w, sherd_diag *d)
 {
-    *nodes = w->o.cluster ? sherd_cluster_size(w->o.cluster) : 0;
-    return w->o.cluster ? SHERD_OK : sherd_cluster_check(nodes, NULL, &w->nodes, d);
+    if (w->o.cluster) w->count = sherd_cluster_size(w->o.cluster);
+    else if (!w->o.forecast_only && sherd__operation_is_product(w)) w->nodes.work = &w->opt;
+    else if (!w->o.forecast_only && !w->nodes.nodes_min) w->nodes.nodes_min = 1;
+    return w->o.cluster ? SHERD_OK : sherd_cluster_check(&w->count, NULL, &w->nodes, d);
 }
 
 void sherd__operation_settle_seed(sherd_operation *w)
@@ -182,6 +181,7 @@ void sherd__operation_settle_seed(sherd_operation *w)
 static int take_metadata(sherd_operation *w, bool look_only, sherd_diag *d)
 {
     sherd_meta_request what = { .size = sizeof what,
+                                .nodes = w->count,
                                 .op = w->op,
                                 .a = w->in[0].view,
                                 .b = w->in[1].view,
@@ -190,22 +190,19 @@ static int take_metadata(sherd_operation *w, bool look_only, sherd_diag *d)
                                 .reuse = w->o.meta_reuse,
                                 .look_only = look_only,
                                 .hooks = w->quiet };
-    if (!w->o.meta) return SHERD_OK;
-    int err = count_nodes(w, &what.nodes, d);
-    return err ? err : sherd_meta_take(&w->meta, w->o.meta, &what, &w->opt, &w->usage, d);
+    return w->o.meta ? sherd_meta_take(&w->meta, w->o.meta, &what, &w->opt, &w->usage, d)
+                     : SHERD_OK;
 }
 
 /* Metadata is only looked at here: its exposures may be refused. */
 static int check_exposures(sherd_operation *w, sherd_diag *d)
 {
-    uint32_t nodes;
+    int err = SHERD_OK;
     if (w->opt.exposure_max <= 0) return SHERD_OK;
-    int err = count_nodes(w, &nodes, d);
-    if (err) return err;
     sherd_product_options given = w->opt;
     if (w->o.meta) err = take_metadata(w, true, d);
     else sherd__operation_settle_seed(w);
-    if (!err) err = sherd_product_exposures(w->in[0].view.cols, nodes, &w->opt, d);
+    if (!err) err = sherd_product_exposures(w->in[0].view.cols, w->count, &w->opt, d);
     if (!w->o.meta) return err;
     sherd_meta_free(w->meta);
     w->meta = NULL;
@@ -213,14 +210,11 @@ static int check_exposures(sherd_operation *w, sherd_diag *d)
     return err;
 }
 
-/* A product may do with fewer nodes, if its scheme can; an element-wise operation with one. */
-static int check_nodes(sherd_operation *w, sherd_diag *d)
+/* A forecast counts the nodes by itself; metadata is for a number of them. */
+static int check_forecast(sherd_operation *w, sherd_diag *d)
 {
-    uint32_t nodes; /* so that a list is read */
-    if (!w->o.nodes) return SHERD_OK;
-    if (sherd__operation_is_product(w)) w->nodes.work = &w->opt;
-    else if (!w->nodes.nodes_min) w->nodes.nodes_min = 1;
-    return sherd_cluster_check(&nodes, NULL, &w->nodes, d);
+    int err = w->o.meta ? check_nodes(w, d) : SHERD_OK;
+    return err ? err : take_metadata(w, true, d);
 }
 
 static int check_all(sherd_operation *w, sherd_diag *d)
@@ -246,7 +240,7 @@ int sherd_operation_new(sherd_operation **out, const sherd_operation_options *op
     int err = read_options(w, opt, d);
     if (!err) err = read_masks(w, d);
     if (!err) err = open_operands(w, d);
-    if (!err) err = w->o.forecast_only ? take_metadata(w, true, d) : check_all(w, d);
+    if (!err) err = w->o.forecast_only ? check_forecast(w, d) : check_all(w, d);
     if (err) sherd_operation_free(w);
     else *out = w;
     return err;

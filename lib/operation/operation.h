@@ -19,6 +19,7 @@ struct sherd_operation {
     sherd_op op;
     sherd_hooks quiet;           /* those of o, without progress: for all but the product */
     sherd_cluster_options nodes; /* if o.nodes is set */
+    uint32_t count;              /* of nodes */
     sherd_product_options opt;
     sherd__operand in[2];
     unsigned in_len;

@@ -248,6 +248,15 @@ int sherd__prepare_shapes(sherd_view a, sherd_view b, const sherd_product_option
                        a.rows, a.cols, b.rows, b.cols);
 }
 
+int sherd__prepare_apply_shapes(sherd_view a, sherd_view b, const sherd_product_options *opt,
+                                sherd_diag *d)
+{
+    if (a.rows == b.rows && a.cols == b.cols) return SHERD_OK;
+    return sherd__fail(d, SHERD_ESHAPE, "both operands must have the same shape",
+                       "%s is %zu x %zu and %s is %zu x %zu", sherd__name_a(opt), a.rows, a.cols,
+                       sherd__name_b(opt), b.rows, b.cols);
+}
+
 int sherd__prepare_multiply(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
                             const sherd_product_options *opt, sherd_diag *d)
 {
@@ -351,10 +360,7 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, const sherd__matrices 
     if (!err && opt->exact)
         err = sherd__fail(d, SHERD_EUNSUPPORTED, "omit the exact mode",
                           "element-wise operations are computed in float64 only");
-    if (!err && arity == 2 && (a.rows != b.rows || a.cols != b.cols))
-        err = sherd__fail(d, SHERD_ESHAPE, "both operands must have the same shape",
-                          "%s is %zu x %zu and %s is %zu x %zu", sherd__name_a(opt), a.rows, a.cols,
-                          sherd__name_b(opt), b.rows, b.cols);
+    if (!err && arity == 2) err = sherd__prepare_apply_shapes(a, b, opt, d);
     if (!err && m->ld < a.cols)
         err = sherd__fail(d, SHERD_EINVAL, "give the result rows at least as long as those of A",
                           "the row stride of the result is %zu, A has %zu columns", m->ld, a.cols);

@@ -106,6 +106,9 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, const sherd__matrices 
 /** Checks that A*B exists and is not too large. SHERD_ESHAPE. */
 int sherd__prepare_shapes(sherd_view a, sherd_view b, const sherd_product_options *opt,
                           sherd_diag *d) SHERD_MUST;
+/** Checks that an element-wise operation of two operands exists. SHERD_ESHAPE. */
+int sherd__prepare_apply_shapes(sherd_view a, sherd_view b, const sherd_product_options *opt,
+                                sherd_diag *d) SHERD_MUST;
 /** Returns the least number of domains that the scheme needs for opt->colluding and opt->spare. */
 uint64_t sherd__prepare_least(const sherd_product_options *opt);
 /** Sets the next A, m->a (at most as many rows as prepared for), and the destination of its
