@@ -22,13 +22,13 @@ bool sherd__opt_ineffective(sherd__cli *cli, const char *name);
  *  Returns NULL if there is none; then all of them are forgotten. */
 const char *sherd__opts_ineffective(sherd__cli *cli, const char *const *names);
 /** Returns the first of the verb's options that is on the command line and that the scheme does not
- *  read; those of `also` (SHERD_TAKES_*) are read by something else. Returns NULL if there is none;
- *  then all options that the scheme does not read are forgotten. */
+ *  read, except options of `also` (SHERD_TAKES_*), which something else reads. If it returns NULL,
+ *  all options that the scheme does not read are forgotten. */
 const sherd__option *sherd__opts_unread(sherd__cli *cli, const sherd_scheme_info *s, unsigned also);
 /** Fails because the scheme does not read the option. */
 int sherd__opt_refuse(const sherd__option *o, const sherd_scheme_info *s, sherd_diag *d);
 /** Forgets those of `names` (NULL-terminated) that are not on the command line. Call this for
- *  options  without effect that the library refuses if they are set. */
+ *  options without effect that the library refuses if they are set. */
 void sherd__opts_drop(sherd__cli *cli, const char *const *names);
 /** Call this for options a and b that exclude each other. Returns true if both are set in one
  *  place, for the caller to refuse them. Else forgets the one from the weaker place and returns

@@ -117,7 +117,7 @@ static void on_progress(void *ctx, const sherd_progress *p)
     sherd__product_progress(&((sherd__product_run *)ctx)->progress, p);
 }
 
-/* Settings of metadata that are given, also with the values that 0 stands for. */
+/* Returns which settings of metadata are given. An explicit default value counts as given. */
 static unsigned given_settings(const sherd__cli *cli, sherd_op op)
 {
     static const struct {

@@ -59,8 +59,8 @@ static inline bool sherd__add(size_t a, size_t b, size_t *out)
 }
 
 /** Limits of a matrix. A matrix without values has a lower limit, because its work grows with its
- *  dimensions although its file is small: a header of 128 bytes could take
- *  gigabytes of permutations and hours. */
+ *  dimensions although its file is small: a header of 128 bytes could take gigabytes of
+ *  permutations and hours. */
 #define SHERD__DIMENSION_MAX UINT32_MAX
 #define SHERD__DIMENSION_MAX_EMPTY ((uint32_t)1 << 24)
 #define SHERD__DIMENSION_LIMITS "at most 2^32 - 1, and at most 2^24 in a matrix without values"

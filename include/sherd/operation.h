@@ -115,7 +115,7 @@ typedef struct sherd_operation_info {
                                              after sherd_operation_run with metadata, or the seed
                                              of a scheme that shuffles */
     const sherd_report *report;           /* of the call */
-    const sherd_check *check;             /* these: NULL if there is none */
+    const sherd_check *check;             /* NULL, like the next two, if it was not made */
     const sherd_distance *distance;
     const sherd_forecast *forecast;
 } sherd_operation_info;

@@ -314,8 +314,8 @@ void sherd__cluster_tell_small(sherd_cluster *c, uint32_t node)
     pool_node *n = &c->nodes[node];
     pthread_mutex_lock(&c->lock);
     uint64_t memory = n->info.memory;
-    bool tell = n->info.state == SHERD_NODE_UP && !n->told_small && memory < c->needed;
-    n->told_small = n->told_small || tell;
+    bool tell = n->info.state == SHERD_NODE_UP && !n->reported_small && memory < c->needed;
+    n->reported_small = n->reported_small || tell;
     pthread_mutex_unlock(&c->lock);
     if (tell)
         sherd__cluster_say(c, SHERD_LOG_WARN,

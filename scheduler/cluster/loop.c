@@ -235,7 +235,7 @@ static void on_event(void *ctx, sherd__link *l, sherd__event *e)
         n->up_ms = now;
         n->sessions++;
         n->hello = e->hello;
-        n->told_cannot = 0; /* it may have been restarted, as another version */
+        n->reported_cannot = 0; /* it may have been restarted, as another version */
         if (c->work.ops)
             c->work.ops->node_up(c->work.ctx, n->index, sherd__link_session(l), n->sessions, now);
         pthread_mutex_lock(&c->lock);
@@ -300,11 +300,11 @@ static bool job_first_report(void *ctx, uint32_t node, uint32_t what, const char
 {
     sherd_cluster *c = ctx;
     pool_node *n = &c->nodes[node];
-    bool first = what & ~n->told_cannot;
-    n->told_cannot |= what;
+    bool first = what & ~n->reported_cannot;
+    n->reported_cannot |= what;
     if (what != SHERD__JOB_CANNOT_WORK) return first;
-    first = first || strncmp(n->told_refusal, reason, sizeof n->told_refusal - 1);
-    snprintf(n->told_refusal, sizeof n->told_refusal, "%s", reason);
+    first = first || strncmp(n->reported_refusal, reason, sizeof n->reported_refusal - 1);
+    snprintf(n->reported_refusal, sizeof n->reported_refusal, "%s", reason);
     return first;
 }
 

@@ -53,10 +53,11 @@ typedef struct pool_node {
     uint32_t ban;         /* number of its ban, from 1; 0: not banned */
     bool windows;         /* it can process windows of images */
     sherd__hello_rates rates;
-    bool told_small;      /* its lack of memory has been reported */
-    uint32_t told_cannot; /* what the log says that it cannot do, in its present session; used by
+    bool reported_small; /* its lack of memory has been reported */
+    uint32_t
+        reported_cannot; /* what the log says that it cannot do, in its present session; used by
                              the loop thread, as the next member */
-    char told_refusal[SHERD__TEXT_MAX]; /* the last reason why it refuses its work */
+    char reported_refusal[SHERD__TEXT_MAX]; /* the last reason why it refuses its work */
 } pool_node;
 
 struct sherd_cluster {
