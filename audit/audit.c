@@ -301,17 +301,17 @@ static bool enough_shares(const sherd__seen *e)
     return have >= e->code->blocks + e->code->masks;
 }
 
-/* Tests streams of masks, and reports which masks cannot be found. Rows of the first `told`
+/* Tests streams of masks, and reports which masks cannot be found. Rows of the first `earlier`
    encodings were counted before. */
-static int streams(sherd_audit *r, const sherd__seen *seen, size_t len, size_t told,
+static int streams(sherd_audit *r, const sherd__seen *seen, size_t len, size_t earlier,
                    const sherd__audit_options *opt, sherd_diag *d)
 {
-    const char *where = told > 0 ? " of several products" : "";
+    const char *where = earlier > 0 ? " of several products" : "";
     sherd__streams_reach reach;
     size_t rows = 0, sent = 0;
     int err = sherd__audit_streams(&r->findings, seen, len, opt, &reach, d);
     if (err) return err;
-    for (size_t i = told; i < len; i++) {
+    for (size_t i = earlier; i < len; i++) {
         rows += seen[i].rows;
         sent += seen[i].rows_sent > seen[i].rows ? seen[i].rows_sent : seen[i].rows;
     }

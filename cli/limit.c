@@ -55,33 +55,34 @@ __attribute__((noreturn)) static void exit_with(const sentence *s)
     _exit(s->code);
 }
 
-/* Takes the actions that are due. sig: result of sherd__cli_interrupted; came: when a signal was
- * received, INT64_MAX if none has. Returns for how many ms nothing is due, -1: until a signal. */
-static int look(int sig, int64_t *came)
+/* Takes the actions that are due. sig: result of sherd__cli_interrupted; signalled: when a signal
+ * was received, INT64_MAX if none has. Returns for how many ms nothing is due, -1: until a
+ * signal. */
+static int look(int sig, int64_t *signalled)
 {
     int64_t now = sherd__clock_ms();
-    if (*came == INT64_MAX && sig && sig != SIGALRM) *came = now;
-    if (*came != INT64_MAX && atomic_load(&writes)) atomic_store(&handled, true);
+    if (*signalled == INT64_MAX && sig && sig != SIGALRM) *signalled = now;
+    if (*signalled != INT64_MAX && atomic_load(&writes)) atomic_store(&handled, true);
     int64_t late = end_ms == INT64_MAX ? INT64_MAX : end_ms + LATE_MS, due = late;
     int64_t more = atomic_load(&handled) ? PUT_AWAY_MS : HANDLED_MS;
-    if (*came != INT64_MAX && *came + more < due) due = *came + more;
+    if (*signalled != INT64_MAX && *signalled + more < due) due = *signalled + more;
     if (now >= due) exit_with(due == late ? &timeout : &interrupt);
-    if (*came == INT64_MAX && late != INT64_MAX) {
+    if (*signalled == INT64_MAX && late != INT64_MAX) {
         if (now >= end_ms + SOFT_MS) sherd__process_late();
         else due = end_ms + SOFT_MS;
     }
     /* `handled` may be set at any time. */
     int wait = due == INT64_MAX ? -1 : least(due - now);
-    return *came != INT64_MAX && wait > 200 ? 200 : wait;
+    return *signalled != INT64_MAX && wait > 200 ? 200 : wait;
 }
 
 __attribute__((noreturn)) static void *watch(void *none)
 {
     (void)none;
     struct pollfd signal_came = { .fd = sherd__cli_interrupt_fd(), .events = POLLIN };
-    int64_t came = INT64_MAX;
+    int64_t signalled = INT64_MAX;
     for (;;) {
-        int sig = sherd__cli_interrupted(), wait = look(sig, &came);
+        int sig = sherd__cli_interrupted(), wait = look(sig, &signalled);
         /* After a signal the descriptor stays readable, so it is polled only before. */
         (void)poll(&signal_came, !sig && signal_came.fd >= 0, wait);
     }
@@ -89,10 +90,10 @@ __attribute__((noreturn)) static void *watch(void *none)
 
 static void on_tick(int alarm)
 {
-    static int64_t came = INT64_MAX;
+    static int64_t signalled = INT64_MAX;
     int saved = errno;
     (void)alarm;
-    (void)look(sherd__cli_interrupted(), &came);
+    (void)look(sherd__cli_interrupted(), &signalled);
     errno = saved;
 }
 

@@ -9,7 +9,7 @@
 sherd__hooked sherd__hooks_begin(const sherd_hooks *hooks)
 {
     double now = sherd__clock_s();
-    return (sherd__hooked){ .hooks = *hooks, .began = now, .told = now };
+    return (sherd__hooked){ .hooks = *hooks, .began = now, .reported = now };
 }
 
 bool sherd__hooks_any(const sherd_hooks *h)
@@ -24,14 +24,14 @@ bool sherd__hooks_interrupted(const sherd_hooks *h)
 
 bool sherd__hooks_due(const sherd__hooked *h, bool last)
 {
-    return h->hooks.progress && (last || sherd__clock_s() - h->told >= EVERY_S);
+    return h->hooks.progress && (last || sherd__clock_s() - h->reported >= EVERY_S);
 }
 
 void sherd__hooks_progress(sherd__hooked *h, sherd_progress p)
 {
     if (!sherd__hooks_due(h, p.done >= p.total)) return;
-    h->told = sherd__clock_s();
-    p.seconds = h->told - h->began;
+    h->reported = sherd__clock_s();
+    p.seconds = h->reported - h->began;
     h->hooks.progress(h->hooks.ctx, &p);
 }
 

@@ -10,7 +10,7 @@
 
 typedef struct sherd__hooked {
     sherd_hooks hooks;
-    double began, told; /* sherd__clock_s; told: time of the last report of progress */
+    double began, reported; /* sherd__clock_s; reported: time of the last report of progress */
 } sherd__hooked;
 
 /** Begins a call; all hooks may be NULL. */

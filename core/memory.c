@@ -91,7 +91,7 @@ static uint64_t left_by_groups(const char *root, const char *line, const group_f
     return left;
 }
 
-uint64_t sherd__memory_told(const char *root)
+uint64_t sherd__memory_available_in(const char *root)
 {
     char path[PATH_MAX], line[PATH_MAX];
     uint64_t kib, left = UINT64_MAX;
@@ -109,7 +109,7 @@ uint64_t sherd__memory_told(const char *root)
 uint64_t sherd__memory_available(void)
 {
     struct rlimit limit;
-    uint64_t pages = 0, left = sherd__memory_told("");
+    uint64_t pages = 0, left = sherd__memory_available_in("");
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
         !number_in("/proc/self/statm", "", &pages))
         return left;

@@ -19,6 +19,6 @@ uint64_t sherd__memory_machine(uint64_t *limit);
 uint64_t sherd__memory_of_node(uint32_t nodes);
 /** Like sherd__memory_available, for files under `root` instead of / (for tests) and without the
  *  limits of the process. */
-uint64_t sherd__memory_told(const char *root);
+uint64_t sherd__memory_available_in(const char *root);
 
 #endif

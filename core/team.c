@@ -40,7 +40,7 @@ struct sherd__team {
     pthread_mutex_t lock;
     pthread_cond_t more, over;
     unsigned threads, started; /* both include the caller */
-    bool begun;
+    bool launched;
     worker workers[];
 };
 
@@ -142,7 +142,7 @@ unsigned sherd__team_threads(const sherd__team *t)
 
 static void start_threads(sherd__team *t)
 {
-    t->begun = true;
+    t->launched = true;
     for (unsigned i = 1; i < t->threads; i++) {
         worker *w = &t->workers[i];
         *w = (worker){ .team = t, .number = i };
@@ -179,7 +179,7 @@ void sherd__team_run(sherd__team *t, size_t count, void (*fn)(void *ctx, size_t 
         for (size_t i = 0; i < count; i++) fn(ctx, i, 0);
         return;
     }
-    if (!t->begun) start_threads(t);
+    if (!t->launched) start_threads(t);
     t->fn = fn;
     t->ctx = ctx;
     t->flush = sherd__subnormal_flushed();

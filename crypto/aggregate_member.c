@@ -239,15 +239,15 @@ int sherd__aggregate_confirmed(sherd__aggregate_member *m, uint32_t from, sherd_
 
 static int check_answer(const sherd__aggregate_member *m, sherd_diag *d)
 {
-    uint32_t told = 0;
+    uint32_t confirmations = 0;
     if (m->survivors_len == 0) return no_survivors(m, d);
     if (m->answered)
         return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu already has its answer",
                            (unsigned long long)m->round);
-    for (uint32_t i = 0; i < m->a.nodes; i++) told += m->confirmed[i];
-    if (told < m->a.threshold)
+    for (uint32_t i = 0; i < m->a.nodes; i++) confirmations += m->confirmed[i];
+    if (confirmations < m->a.threshold)
         return sherd__fail(d, SHERD_EFEWNODES, "other members may have been given other survivors",
-                           "survivors that %u nodes confirm: expected at least %u", told,
+                           "survivors that %u nodes confirm: expected at least %u", confirmations,
                            m->a.threshold);
     for (uint32_t i = 0; i < m->survivors_len; i++)
         if (!m->held[m->survivors[i]])

@@ -90,8 +90,8 @@ static int add_up(among *a, sherd__sums *s, sherd_diag *d)
 {
     int err = SHERD_OK;
     for (size_t t = 0; t < s->tiers && !err; t++) {
-        if (!s->begun[t]) memset(s->of[t], 0, s->counts[t] * sizeof(int64_t));
-        s->begun[t] = true;
+        if (!s->has_sum[t]) memset(s->of[t], 0, s->counts[t] * sizeof(int64_t));
+        s->has_sum[t] = true;
         err = a->c->sum(a->c->ctx, s->of[t], s->counts[t], d);
     }
     return err;

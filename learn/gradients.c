@@ -63,8 +63,8 @@ int sherd__sums_init(sherd__sums *s, size_t tiers, const size_t *counts, bool wh
     s->of = sherd__calloc(tiers, sizeof *s->of);
     s->taken = sherd__calloc(tiers, sizeof *s->taken);
     s->counts = sherd__calloc(tiers, sizeof *s->counts);
-    s->begun = sherd__calloc(tiers, sizeof *s->begun);
-    bool fits = s->of && s->taken && s->counts && s->begun;
+    s->has_sum = sherd__calloc(tiers, sizeof *s->has_sum);
+    bool fits = s->of && s->taken && s->counts && s->has_sum;
     for (size_t t = 0; fits && t < tiers; t++) {
         s->counts[t] = counts[t];
         fits = (s->of[t] = sherd__alloc_large(8 * counts[t])) != NULL;
@@ -81,7 +81,7 @@ void sherd__sums_fini(sherd__sums *s)
     sherd__free(s->of);
     sherd__free(s->taken);
     sherd__free(s->counts);
-    sherd__free(s->begun);
+    sherd__free(s->has_sum);
     *s = (sherd__sums){ 0 };
 }
 
@@ -89,7 +89,7 @@ void sherd__sums_clear(sherd__sums *s)
 {
     for (size_t t = 0; t < s->tiers; t++) {
         sherd__sums_taken *x = &s->taken[t];
-        if (s->begun) s->begun[t] = false;
+        if (s->has_sum) s->has_sum[t] = false;
         if (!x->own) continue;
         s->of[t] = x->own;
         x->release(x->ctx);
@@ -100,22 +100,22 @@ void sherd__sums_clear(sherd__sums *s)
 void sherd__sums_take(sherd__sums *s, size_t tier, void *bytes, void (*release)(void *ctx),
                       void *ctx)
 {
-    if (s->begun[tier] || (uintptr_t)bytes % sizeof(double)) {
+    if (s->has_sum[tier] || (uintptr_t)bytes % sizeof(double)) {
         sherd__sums_add(s, tier, bytes);
         release(ctx);
         return;
     }
     s->taken[tier] = (sherd__sums_taken){ s->of[tier], release, ctx };
     s->of[tier] = bytes;
-    s->begun[tier] = true;
+    s->has_sum[tier] = true;
 }
 
 void sherd__sums_add(sherd__sums *s, size_t tier, const void *from)
 {
     size_t n = s->counts[tier];
-    if (!s->begun[tier]) {
+    if (!s->has_sum[tier]) {
         memcpy(s->of[tier], from, 8 * n);
-        s->begun[tier] = true;
+        s->has_sum[tier] = true;
     } else if (s->whole) {
         uint64_t *to = s->of[tier];
         const unsigned char *b = from;

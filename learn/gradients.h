@@ -64,7 +64,7 @@ typedef struct sherd__sums {
     bool whole;     /* int64_t; else double */
     void **of;      /* by tier */
     size_t *counts; /* numbers by tier */
-    bool *begun;    /* the tier has a sum; else it counts as 0 */
+    bool *has_sum;  /* the tier has a sum; else it counts as 0 */
     sherd__sums_taken *taken;
 } sherd__sums;
 

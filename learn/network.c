@@ -127,7 +127,8 @@ static bool allocate(sherd__network *n)
     r.used = 0;
     n->params = numbers(n);
     n->gradient = numbers(n);
-    if (n->dtype == SHERD_F32 && !(n->told = sherd__calloc(n->batch, n->width * sizeof *n->told)))
+    if (n->dtype == SHERD_F32 &&
+        !(n->widened = sherd__calloc(n->batch, n->width * sizeof *n->widened)))
         return false;
     return lay_out(n, &r) && n->params && n->gradient;
 }
@@ -172,14 +173,14 @@ int sherd__network_weigh(const sherd__network_spec *spec, sherd__network_weight 
 {
     sherd__network n = { 0 };
     room r = { 0 };
-    size_t numbers, told, bytes;
+    size_t numbers, widened, bytes;
     int err = begin(&n, spec, d);
     if (err == 0) {
         size_t size = sherd_dtype_size(n.dtype);
         bool fits = lay_out(&n, &r) && sherd__mul(n.count, 2 * size, &numbers) &&
-                    sherd__mul(n.dtype == SHERD_F32 ? n.batch : 0, n.width * sizeof *n.told,
-                               &told) &&
-                    sherd__add(r.used, numbers, &bytes) && sherd__add(bytes, told, &bytes);
+                    sherd__mul(n.dtype == SHERD_F32 ? n.batch : 0, n.width * sizeof *n.widened,
+                               &widened) &&
+                    sherd__add(r.used, numbers, &bytes) && sherd__add(bytes, widened, &bytes);
         *out = (sherd__network_weight){ n.count, n.width, fits ? bytes : SIZE_MAX };
     }
     sherd__free(n.layers);
@@ -231,7 +232,7 @@ void sherd__network_free(sherd__network *n)
     sherd__free(n->params);
     sherd__free(n->gradient);
     sherd__free(n->room);
-    sherd__free(n->told);
+    sherd__free(n->widened);
     sherd__free(n);
 }
 

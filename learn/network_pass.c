@@ -249,8 +249,8 @@ static const double *tell(sherd__network *n, const void *y, size_t rows)
 {
     const float *narrow = y;
     if (n->dtype == SHERD_F64) return y;
-    for (size_t k = 0; k < rows * n->width; k++) n->told[k] = (double)narrow[k];
-    return n->told;
+    for (size_t k = 0; k < rows * n->width; k++) n->widened[k] = (double)narrow[k];
+    return n->widened;
 }
 
 int sherd__network_forward(sherd__network *n, sherd__engine e, const sherd__batch *batch,

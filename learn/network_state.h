@@ -24,10 +24,10 @@ struct sherd__network {
         double *gradient;
         float *gradient32;
     };
-    void *room;     /* one allocation: outputs, scratch of layers, and the buffers below */
-    void *input;    /* x in the network's dtype, unless any_view */
-    void *delta[2]; /* d cost / d outputs of a layer, and of the one below */
-    double *told;   /* in a network of f32: the outputs as f64, for the caller */
+    void *room;      /* one allocation: outputs, scratch of layers, and the buffers below */
+    void *input;     /* x in the network's dtype, unless any_view */
+    void *delta[2];  /* d cost / d outputs of a layer, and of the one below */
+    double *widened; /* in a network of f32: the outputs as f64, for the caller */
     sherd__network_hooks hooks;
     sherd__layer_apart apart; /* if `take` is NULL, gradients are computed */
 };

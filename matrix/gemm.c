@@ -161,14 +161,14 @@ int sherd__gemm_t_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
 /* Threads that were started remain, and need no more memory when they are requested again. */
 void sherd__blas_threads_set(unsigned threads)
 {
-    static atomic_uint begun;
-    unsigned is = sherd__blas_threads(), had = atomic_load(&begun);
+    static atomic_uint most;
+    unsigned is = sherd__blas_threads(), had = atomic_load(&most);
     if (had < is) had = is;
     if (threads == 0) threads = 1;
     if (threads > 1024) threads = 1024;
     while (threads > had && !sherd__blas_room(threads - had)) threads--;
     openblas_set_num_threads((int)threads);
-    atomic_store(&begun, threads > had ? threads : had);
+    atomic_store(&most, threads > had ? threads : had);
 }
 
 unsigned sherd__blas_threads(void)

@@ -47,7 +47,7 @@ static int wait_for(sherd__round *r, uint32_t t, sherd_diag *d)
     until.tv_sec += SHERD__ROUND_WAIT_MS / 1000;
     int late = 0;
     while (!r->tier[t].there && !r->gone && !late)
-        late = pthread_cond_timedwait(&r->came, &r->lock, &until);
+        late = pthread_cond_timedwait(&r->changed, &r->lock, &until);
     if (r->gone) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "this round was cancelled");
     if (r->tier[t].there) return SHERD_OK;
     r->parked = true;
@@ -238,7 +238,7 @@ void sherd__round_abandon(sherd__round *r)
 {
     pthread_mutex_lock(&r->lock);
     r->gone = true;
-    pthread_cond_signal(&r->came);
+    pthread_cond_signal(&r->changed);
     pthread_mutex_unlock(&r->lock);
 }
 

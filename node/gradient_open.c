@@ -121,7 +121,7 @@ void sherd__round_free(sherd__round *r)
     if (r->model) r->model->users--;
     sherd__block_release(r->plan);
     sherd__pool_unreserve(site->pool, r->reserved);
-    pthread_cond_destroy(&r->came);
+    pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->lock);
     sherd__free(r->scales);
     sherd__free(r->tier);
@@ -187,7 +187,7 @@ static int open_round(sherd__gradient_site *site, const sherd__task *t, sherd__r
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->came, &attr);
+    pthread_cond_init(&r->changed, &attr);
     pthread_condattr_destroy(&attr);
     if (site->clock) r->base = site->clock();
     r->scales = sherd__calloc(p.tiers, sizeof *r->scales);
@@ -261,7 +261,7 @@ static int join_round(sherd__round *r, const sherd__task *t, sherd_diag *d)
     r->sums[i] = bytes;
     r->tasks++;
     r->times[SHERD__PLAN_LAST_PARAMS] = sherd__round_now(r);
-    pthread_cond_signal(&r->came);
+    pthread_cond_signal(&r->changed);
     pthread_mutex_unlock(&r->lock);
     return SHERD_OK;
 }

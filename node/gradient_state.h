@@ -48,7 +48,7 @@ struct sherd__round {
     uint32_t tasks; /* tasks that have arrived */
     bool queued, running, ended, gone;
     pthread_mutex_t lock; /* guards there, computed, given, gone and times while a pass runs */
-    pthread_cond_t came;
+    pthread_cond_t changed;
     uint32_t at; /* the shard that the pass is at */
     bool parked;
     int err;

@@ -64,11 +64,11 @@ struct sherd__server {
     conn *conns;
     uint64_t sessions;
     bool loop_up, ending, drained;
-    bool start_over;                   /* the caller, or the end of the parent, ends the start */
-    bool computing;                    /* connections are closed, and a product still runs */
-    bool released;                     /* the parent has written, so it may end now (opt->stay) */
-    sherd__lines turned_away, refused; /* turned_away: of all strangers together */
-    bool accept_told;                  /* logged by accept: the link's reason is skipped */
+    bool start_over; /* the caller, or the end of the parent, ends the start */
+    bool computing;  /* connections are closed, and a product still runs */
+    bool released;   /* the parent has written, so it may end now (opt->stay) */
+    sherd__lines strangers_refused, refused; /* strangers_refused: of all strangers together */
+    bool accept_logged;                      /* logged by accept: the link's reason is skipped */
     uv_async_t wake;
     uv_timer_t drain;
     uv_pipe_t parent;
@@ -122,12 +122,12 @@ static bool may_say(server *s, sherd__lines *l, const sherd__fingerprint *key, c
 static void rejected(void *ctx, int code, const char *peer_address, const char *reason)
 {
     server *s = ctx;
-    if (s->accept_told) {
-        s->accept_told = false;
+    if (s->accept_logged) {
+        s->accept_logged = false;
         return;
     }
     const sherd__fingerprint strangers = { { 0 } };
-    if (may_say(s, &s->turned_away, &strangers, "connections were refused"))
+    if (may_say(s, &s->strangers_refused, &strangers, "connections were refused"))
         say(s, SHERD_LOG_WARN, "refused %s: %s (%s)", peer_address, reason, sherd_err_name(code));
 }
 
@@ -276,7 +276,7 @@ static int accept_link(void *ctx, sherd__link *l, const sherd__fingerprint *key,
     if (!p || !sherd__host_matches(p->host, peer_address)) {
         rejected(s, SHERD_EAUTH, peer_address,
                  "its key is allowed from another address only (allow-list: `*` is any)");
-        s->accept_told = true;
+        s->accept_logged = true;
         return SHERD_EAUTH;
     }
     if (has_enough(s, key)) return SHERD_EBUSY;
@@ -301,7 +301,7 @@ static int accept_link(void *ctx, sherd__link *l, const sherd__fingerprint *key,
         c->tap = s->opt->tap.open(s->opt->tap.ctx, key, ++s->sessions);
         if (!c->tap) {
             rejected(s, SHERD_EIO, peer_address, "its session cannot be recorded");
-            s->accept_told = true;
+            s->accept_logged = true;
             sherd__worker_leave(c->client);
             free_conn(c);
             return SHERD_EIO;
@@ -496,7 +496,7 @@ static int start_compute(server *s, sherd_diag *d)
 }
 
 /* Checks whether the caller wants the start to end. */
-static int go_on(const server *s, sherd_diag *d)
+static int check_interrupted(const server *s, sherd_diag *d)
 {
     if (!sherd__hooks_interrupted(&s->opt->hooks)) return SHERD_OK;
     return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted before the node listened");
@@ -505,7 +505,7 @@ static int go_on(const server *s, sherd_diag *d)
 static void on_start(uv_timer_t *t)
 {
     server *s = t->data;
-    s->start_over = s->ending || go_on(s, NULL) != SHERD_OK;
+    s->start_over = s->ending || check_interrupted(s, NULL) != SHERD_OK;
 }
 
 static int start_listening(server *s, sherd_diag *d)
@@ -551,7 +551,7 @@ int sherd__server_open(sherd__server **out, const sherd__server_options *opt, sh
     s->allowed = *allowed;
     int err = opt->cores ? sherd__cores_take(&s->cores, opt->cores, d) : SHERD_OK;
     if (!err) err = start_compute(s, d);
-    if (!err) err = go_on(s, d);
+    if (!err) err = check_interrupted(s, d);
     if (!err) err = watch_parent(s, d);
     if (!err) err = start_listening(s, d);
     if (err) {

@@ -386,7 +386,7 @@ void sherd__worker_turn(sherd__worker *w)
 {
     w->turn_us = 0;
     sherd__worker_reap(w);
-    sherd__worker_go_on(w);
+    sherd__worker_continue(w);
     sherd__worker_pump(w);
 }
 
@@ -604,7 +604,7 @@ void sherd__worker_event(sherd__client *c, sherd__session *s, sherd__event *e)
     default: break;
     }
     if (sherd__worker_to_reap(c) && w->opt.wake) w->opt.wake(w->opt.wake_ctx);
-    if (!w->opt.wake) sherd__worker_go_on(w);
+    if (!w->opt.wake) sherd__worker_continue(w);
     w->inside = outer;
 }
 

@@ -48,7 +48,7 @@ typedef struct task {
     uint64_t reserved; /* in the pool; 0 once out is allocated */
     bool secure;       /* of secure aggregation */
     bool allreduce;    /* of an all-reduce group */
-    bool begun;        /* an all-reduce task: the group waits for its end */
+    bool group_waits;  /* an all-reduce task: the group waits for its end */
     bool cancelled, answered;
     atomic_bool stop;  /* tells the compute thread that the result is not needed */
     double charged_us; /* charged to its client's key when it started: an estimate */
@@ -214,7 +214,7 @@ void sherd__worker_move(sherd__client *c);
  *  spread over turns; without turns, after the current event. */
 void sherd__worker_stir(sherd__client *c);
 /** Does this now for stirred clients: one of each key in a turn, and a limited number of keys. */
-void sherd__worker_go_on(sherd__worker *w);
+void sherd__worker_continue(sherd__worker *w);
 /** Removes a client that is being freed from the stirred ones. */
 void sherd__worker_calm(sherd__client *c);
 /** Ends an all-reduce task that is being released. */

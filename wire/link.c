@@ -78,8 +78,8 @@ static void put_address(const sherd__link *l, char text[SHERD__TEXT_MAX])
 static void emit(sherd__link *l, sherd__event *ev)
 {
     if (ev->kind == SHERD__EV_CLOSED) {
-        if (l->told) return;
-        l->told = true;
+        if (l->closed_emitted) return;
+        l->closed_emitted = true;
         put_address(l, ev->text);
     }
     if (l->owner.event) l->owner.event(l->owner.ctx, l, ev);
@@ -95,7 +95,7 @@ static void emit_closed(sherd__link *l, int code, const char *text)
 void sherd__link_unref(sherd__link *l)
 {
     if (--l->refs > 0) return;
-    if (l->owned && !l->told) emit_closed(l, l->close_code, l->close_text);
+    if (l->owned && !l->closed_emitted) emit_closed(l, l->close_code, l->close_text);
     if (l->owned && l->owner.closed) l->owner.closed(l->owner.ctx, l);
     sherd__listener_forget(l);
     sherd__lookup_drop(l->lookup);

@@ -63,7 +63,7 @@ struct sherd__link {
 
     sherd__link_owner owner;
     bool owned; /* the owner gets events: from the start (client), from accept on (server) */
-    bool told;  /* CLOSED was delivered */
+    bool closed_emitted; /* CLOSED was delivered */
     int close_code;
     char close_text[SHERD__TEXT_MAX]; /* the reason, if there is no session to report it */
 

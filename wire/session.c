@@ -131,9 +131,9 @@ void sherd__event_clear(sherd__event *event)
 
 void sherd__session_tell(sherd__session *s, sherd__event *event)
 {
-    if (!s->ended || s->told) return;
+    if (!s->ended || s->closed_emitted) return;
     sherd__event_clear(event);
-    s->told = true;
+    s->closed_emitted = true;
     event->kind = SHERD__EV_CLOSED;
     event->err = s->err;
     memcpy(event->text, s->text, sizeof event->text);
@@ -241,7 +241,7 @@ static bool record_open(const sherd__session *s)
 
 static uint64_t next_clock(const sherd__session *s)
 {
-    if (s->ended) return s->told ? UINT64_MAX : 0;
+    if (s->ended) return s->closed_emitted ? UINT64_MAX : 0;
     if (leaving(s)) return bye_sent(s) ? 0 : s->bye_ms + SHERD__DEAD_MS;
     if (!s->ready) return s->start_ms + SHERD__HANDSHAKE_MS;
     uint64_t at = ping_at(s);

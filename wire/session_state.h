@@ -72,11 +72,11 @@ struct sherd__session {
     unsigned refs;
     sherd__session_options opt;
     sherd__hello peer;
-    bool ready, ended, told; /* told: EV_CLOSED was delivered */
-    bool held;               /* reading is paused: the peer's silence is ignored */
-    bool graced;             /* one late tick was forgiven since the last received byte */
-    int err;                 /* why the session ended */
-    int peer_code;           /* code of the peer's BYE */
+    bool ready, ended, closed_emitted; /* closed_emitted: EV_CLOSED was delivered */
+    bool held;                         /* reading is paused: the peer's silence is ignored */
+    bool graced;                       /* one late tick was forgiven since the last received byte */
+    int err;                           /* why the session ended */
+    int peer_code;                     /* code of the peer's BYE */
     char text[SHERD__TEXT_MAX];
 
     /* times in ms */

@@ -79,7 +79,7 @@ static int compare(const sherd_training *t, uint64_t need, size_t count, sherd_d
 {
     char takes[16], has[16], each[48] = "";
     uint32_t here = t->among.sum ? t->among.here : 1;
-    uint64_t all = 0, there = sherd__memory_told("");
+    uint64_t all = 0, there = sherd__memory_available_in("");
     plus(&all, here, need);
     if (here > 1) snprintf(each, sizeof each, " in %u processes of this host", here);
     if (all <= there) {

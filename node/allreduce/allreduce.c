@@ -57,7 +57,7 @@ bool sherd__allreduce_to_reap(const sherd__allreduce *c)
 
 size_t sherd__allreduce_reap(sherd__allreduce *c, size_t most)
 {
-    size_t n = c->running ? 0 : sherd__packs_let_go(&c->packs, most);
+    size_t n = c->running ? 0 : sherd__packs_release(&c->packs, most);
     return n < most ? n + sherd__packs_reap(&c->old, most - n) : n;
 }
 
@@ -130,7 +130,7 @@ static bool take_packs(sherd__allreduce *c, const sherd__allreduce_round *head, 
                        sherd_diag *d)
 {
     uint32_t most = c->site.turns ? TAKE_TURN : UINT32_MAX;
-    (void)sherd__packs_let_go(&c->packs, most);
+    (void)sherd__packs_release(&c->packs, most);
     *err = sherd__packs_take(&c->packs, c->site.store, c->job, head->packs, most, d);
     return *err || (c->packs.taken >= head->packs && !c->packs.dropped);
 }

@@ -92,9 +92,9 @@ sherd__allreduce_turn sherd__allreduce_ready(sherd__allreduce *c, const sherd__t
                                              const sherd__block *left, const sherd__block *right,
                                              sherd_diag *d);
 /** Returns whether work continues in a later turn of the loop: there the caller calls
- *  sherd__allreduce_go_on before it asks for tasks. */
+ *  sherd__allreduce_continue before it asks for tasks. */
 bool sherd__allreduce_wants_turn(const sherd__allreduce *c);
-void sherd__allreduce_go_on(sherd__allreduce *c);
+void sherd__allreduce_continue(sherd__allreduce *c);
 /** To be called before tasks are asked for in their order. */
 void sherd__allreduce_begin_turn(sherd__allreduce *c);
 /**

@@ -29,7 +29,7 @@ typedef struct conn {
     sherd__link *link;
     sherd__allreduce *allreduce; /* opened here, and the group still uses it */
     uint32_t member;
-    bool came, over;
+    bool incoming, over;
     bool displaced;          /* it no longer counts for an account */
     sherd__fingerprint key;  /* of an accepted connection */
     uint64_t id;             /* the group that it brings blocks of; 0: none so far */
@@ -88,7 +88,7 @@ static void on_closed(void *ctx, sherd__link *l)
     sherd__members *m = c->members;
     (void)l;
     unlist(c);
-    if (!c->displaced) *(c->came ? &c->account->connections : &c->account->opened) -= 1;
+    if (!c->displaced) *(c->incoming ? &c->account->connections : &c->account->opened) -= 1;
     c->over = true;
     if (c->bodies == 0) sherd__free(c);
     if (m->count == 0) m->opt.drained(m->opt.ctx);
@@ -166,7 +166,8 @@ static void close_link(void *ctx, void *link)
 
 static bool counts_for(const conn *c, const sherd__account *a, const sherd__fingerprint *key)
 {
-    return c->came && !c->displaced && c->account == a && sherd__fingerprint_equal(&c->key, key);
+    return c->incoming && !c->displaced && c->account == a &&
+           sherd__fingerprint_equal(&c->key, key);
 }
 
 /* Returns how many connections of this member count for this account. */
@@ -341,7 +342,7 @@ int sherd__members_accept(sherd__members *m, sherd__link *l, const sherd__finger
     conn *c = new_conn(m);
     if (!c) return SHERD_ENOMEM;
     c->link = l;
-    c->came = true;
+    c->incoming = true;
     c->key = *key;
     c->account = a;
     a->connections++;

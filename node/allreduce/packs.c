@@ -160,7 +160,7 @@ void sherd__packs_drop(sherd__packs *p, const sherd__block *b)
     p->dropped = number + 1;
 }
 
-size_t sherd__packs_let_go(sherd__packs *p, size_t most)
+size_t sherd__packs_release(sherd__packs *p, size_t most)
 {
     size_t n = 0;
     for (; p->dropped && n < most; n++) {

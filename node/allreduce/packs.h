@@ -54,10 +54,10 @@ void sherd__packs_close(sherd__packs *p, sherd__pack_chunk **old);
 int sherd__packs_take(sherd__packs *p, const sherd__store *store, uint64_t job, uint32_t packs,
                       uint32_t most, sherd_diag *d) SHERD_MUST;
 /** Records that a block has left the store. If it holds the inputs or targets of a pack, this pack
- *  is held until sherd__packs_let_go. May be called at any time. */
+ *  is held until sherd__packs_release. May be called at any time. */
 void sherd__packs_drop(sherd__packs *p, const sherd__block *b);
 /** Releases up to `most` dropped packs. Returns how many. */
-size_t sherd__packs_let_go(sherd__packs *p, size_t most);
+size_t sherd__packs_release(sherd__packs *p, size_t most);
 /** Releases packs of closed tables, some hundred at a time. Returns how many, up to `most`. */
 size_t sherd__packs_reap(sherd__pack_chunk **old, size_t most);
 /** Allocates memory for this list, unless it is the current one. Returns SHERD_ENOMEM. */

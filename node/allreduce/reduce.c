@@ -234,7 +234,7 @@ static void move(sherd__allreduce *c)
     c->bytes[2] = c->bodies_in;
 }
 
-void sherd__allreduce_go_on(sherd__allreduce *c)
+void sherd__allreduce_continue(sherd__allreduce *c)
 {
     if (c->adding) move(c);
 }

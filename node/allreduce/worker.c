@@ -73,7 +73,7 @@ static bool move_one(sherd__client *c)
         if (turn == SHERD__ALLREDUCE_NOW) {
             sherd__worker_answer_now(t);
         } else if (turn == SHERD__ALLREDUCE_GO) {
-            t->begun = true;
+            t->group_waits = true;
             sherd__worker_queue(c, t);
         } else {
             if (c->session) sherd__worker_refuse(c, &t->what, d.code, d.message);
@@ -123,7 +123,7 @@ void sherd__worker_calm(sherd__client *c)
 void sherd__worker_allreduce_over(task *t)
 {
     sherd__client *c = t->client;
-    if (!t->begun) return;
+    if (!t->group_waits) return;
     sherd__allreduce_done(c->allreduce, &t->what, t->err, t->answered);
     sherd__worker_stir(c); /* it may end without being run, and from any call */
 }
@@ -131,7 +131,7 @@ void sherd__worker_allreduce_over(task *t)
 /* ---- members --------------------------------------------------------------------------------- */
 
 /* Continues with what waited for an event of a member. Must be called last. */
-static void go_on(sherd__client *c)
+static void continue_client(sherd__client *c)
 {
     sherd__worker_move(c);
     sherd__worker_flush(c->worker, c);
@@ -145,15 +145,15 @@ static sherd__client *next_stirred(const sherd__worker *w)
     return c;
 }
 
-void sherd__worker_go_on(sherd__worker *w)
+void sherd__worker_continue(sherd__worker *w)
 {
     sherd__client *c;
     w->went++;
     for (unsigned n = 0; (n < STIRRED_TURN || !w->opt.wake) && (c = next_stirred(w)); n++) {
         c->tenant->went = w->went;
         sherd__worker_calm(c);
-        sherd__allreduce_go_on(c->allreduce);
-        go_on(c); /* this may end clients */
+        sherd__allreduce_continue(c->allreduce);
+        continue_client(c); /* this may end clients */
     }
     if (w->stirred && w->opt.wake) w->opt.wake(w->opt.wake_ctx);
 }
@@ -170,7 +170,7 @@ void sherd__worker_link_up(sherd__worker *w, sherd__allreduce *allreduce, uint32
 {
     sherd__client *c = client_of(w, allreduce);
     sherd__allreduce_link_up(allreduce, member, s);
-    if (c) go_on(c);
+    if (c) continue_client(c);
 }
 
 void sherd__worker_link_down(sherd__worker *w, sherd__allreduce *allreduce, uint32_t member,
@@ -178,7 +178,7 @@ void sherd__worker_link_down(sherd__worker *w, sherd__allreduce *allreduce, uint
 {
     sherd__client *c = client_of(w, allreduce);
     sherd__allreduce_link_down(allreduce, member, err, why);
-    if (c) go_on(c);
+    if (c) continue_client(c);
 }
 
 void sherd__worker_link_refused(sherd__worker *w, sherd__allreduce *allreduce, uint32_t member,
@@ -186,7 +186,7 @@ void sherd__worker_link_refused(sherd__worker *w, sherd__allreduce *allreduce, u
 {
     sherd__client *c = client_of(w, allreduce);
     sherd__allreduce_link_refused(allreduce, member, r);
-    if (c) go_on(c);
+    if (c) continue_client(c);
 }
 
 uint64_t sherd__worker_member(const sherd__worker *w, const sherd__fingerprint *key)
@@ -252,7 +252,7 @@ int sherd__worker_member_block(sherd__worker *w, const sherd__account *a,
     sherd__client *c = client_with(w, a, key, id);
     if (c) {
         int err = sherd__allreduce_block_in(c->allreduce, key, id, number, f);
-        go_on(c);
+        continue_client(c);
         return err;
     }
     sherd__fragment_free(f); /* of a group that has ended */
@@ -265,5 +265,5 @@ void sherd__worker_member_gone(sherd__worker *w, const sherd__account *a,
     sherd__client *c = client_with(w, a, key, id);
     if (!c) return;
     sherd__allreduce_lost(c->allreduce, key, id);
-    go_on(c);
+    continue_client(c);
 }

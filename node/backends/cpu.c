@@ -51,7 +51,7 @@ uint8_t *sherd__cpu_bytes(cpu *c, double *area, size_t n)
     return at + (CPU_LINE - (uintptr_t)at % CPU_LINE) % CPU_LINE;
 }
 
-int sherd__cpu_go_on(const cpu *c, sherd_diag *d)
+int sherd__cpu_check_cancelled(const cpu *c, sherd_diag *d)
 {
     if (!atomic_load_explicit(&c->call->cancelled, memory_order_relaxed)) return SHERD_OK;
     return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "the task was cancelled");
@@ -122,7 +122,7 @@ static int widen(const cpu *c, const cpu_operand *o, cpu_part part, double *out,
                      .cols = o->cols,
                      .row_stride = (ptrdiff_t)o->cols,
                      .col_stride = 1 };
-    int err = sherd__cpu_go_on(c, d);
+    int err = sherd__cpu_check_cancelled(c, d);
     if (o->dtype != SHERD__RESIDUES) v.dtype = (sherd_dtype)o->dtype;
     for (size_t r = 0; r < rows.len && !err; r++) {
         double *to = out + r * ld;
@@ -168,7 +168,7 @@ int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_part part, double *area, 
     if (o->dtype == SHERD_F64 && !o->prime) {
         const double *values = (const double *)(const void *)o->values;
         *out = (cpu_numbers){ values + part.rows.from * o->cols + part.cols.from, (size_t)o->cols };
-        return sherd__cpu_go_on(c, d);
+        return sherd__cpu_check_cancelled(c, d);
     }
     *out = (cpu_numbers){ area, part.cols.len };
     return o->fill ? convert_and_keep(c, o, part, area, out, d)
@@ -363,7 +363,7 @@ static int multiply_groups(cpu *c, uint32_t q, const sherd__fragment *left,
         sherd__group ga = sherd__group_at(left, g, u), gb = sherd__group_at(right, g, v);
         cpu_operand x = sherd__cpu_operand(c, 0, q, left, ga, at_a);
         cpu_operand y = sherd__cpu_operand(c, 1, q, right, gb, at_b);
-        int err = sherd__cpu_go_on(c, d);
+        int err = sherd__cpu_check_cancelled(c, d);
         if (!err)
             err = x.prime ? multiply_residues(c, &x, &y, out, false, d)
                           : multiply_plain(c, &x, &y, t->result.dtype, out, d);

@@ -106,14 +106,14 @@ static inline void cpu_narrow(const double *x, size_t n, uint8_t *out)
 }
 
 /** Returns SHERD_EINTERRUPTED where the call was cancelled. Called between panels. */
-int sherd__cpu_go_on(const cpu *c, sherd_diag *d);
+int sherd__cpu_check_cancelled(const cpu *c, sherd_diag *d);
 /** Returns an area of the scratch. The caller writes n doubles, which are wiped after the task. */
 double *sherd__cpu_use(cpu *c, double *area, size_t n);
 /** The same for n bytes, aligned to 64. */
 uint8_t *sherd__cpu_bytes(cpu *c, double *area, size_t n);
 /** Converts a panel of o to float64 in `area`, to canonical residues where it has a prime. Returns
  *  SHERD_ERANGE for a residue that is not below the prime or an integer beyond 2^53, and
- *  SHERD_EINTERRUPTED as sherd__cpu_go_on. */
+ *  SHERD_EINTERRUPTED as sherd__cpu_check_cancelled. */
 int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_part part, double *area, sherd_diag *d);
 /** Sets *out to the panel in the block if it is float64, else converts the panel into `area`, or
  *  into the form that is being filled. */

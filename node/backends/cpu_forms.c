@@ -143,7 +143,7 @@ static int sort(cpu *c, int side, uint32_t q, const sherd__fragment *left,
     const cpu_operand o = matrix_of(c, side, q, side ? right : left);
     sherd__limbs x = limbs_of(c->call->task, q, sherd__fragment_info_of(left),
                               sherd__fragment_info_of(right));
-    int err = sherd__cpu_go_on(c, &quiet);
+    int err = sherd__cpu_check_cancelled(c, &quiet);
     if (err) return err;
     x.a = x.b = o.values;
     return side ? sherd__cpu_sort_right(c, &x, &o, out, &quiet)
@@ -181,7 +181,7 @@ static int begin(cpu *c, int side, const sherd__fragment *left, const sherd__fra
     } else if (to_make) {
         int err = make_sorted(c, side, what, left, right, to_make);
         sherd__form_end(f, err);
-        if (err == SHERD_EINTERRUPTED) return sherd__cpu_go_on(c, d);
+        if (err == SHERD_EINTERRUPTED) return sherd__cpu_check_cancelled(c, d);
     }
     form->bytes = sherd__form_bytes(f);
     return SHERD_OK;

@@ -43,7 +43,7 @@ typedef struct member {
     bool graded, summed; /* in this round */
     bool refused;        /* it reports that its part of this round does not fit */
     bool denied;         /* it computed the doubted member's part and did not confirm the refusal */
-    bool told, moved;    /* since the last WHERE: it answered; it made progress */
+    bool replied, moved; /* since the last WHERE: it answered; it made progress */
     sherd__allreduce_where where;
     uint64_t asked_ms;         /* time of the last WHERE that is not answered; 0: none */
     uint64_t alive_ms;         /* when it last reported that it computes */

@@ -115,7 +115,7 @@ void sherd__allreduce_take_broken(sherd__allreduce_job *j, uint32_t node)
     char text[sizeof j->why], why[sizeof j->why + 40];
     snprintf(text, sizeof text, "%s", j->why);
     m->breaking = false;
-    if (m->told && m->where.phase == SHERD__ALLREDUCE_BROKEN && m->where.step < j->members &&
+    if (m->replied && m->where.phase == SHERD__ALLREDUCE_BROKEN && m->where.step < j->members &&
         m->where.step != m->self) {
         on_broken_link(j, node, j->node_of[m->where.step], text);
         return;

@@ -30,7 +30,7 @@ void sherd__allreduce_watch_round(sherd__allreduce_job *j)
     j->graded_ms = j->moved_ms = j->now_ms;
     j->asked_ms = 0;
     j->looks = 0;
-    for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].told = false;
+    for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].replied = false;
 }
 
 void sherd__allreduce_take_where(sherd__allreduce_job *j, uint32_t node, const uint8_t *bytes)
@@ -38,14 +38,14 @@ void sherd__allreduce_take_where(sherd__allreduce_job *j, uint32_t node, const u
     member *m = &j->nodes[node];
     sherd__allreduce_where w, was = m->where;
     bool fits = sherd__allreduce_where_parse(&w, bytes);
-    m->told = fits && w.round == j->round;
+    m->replied = fits && w.round == j->round;
     if (fits) {
         m->where = w;
         m->asked_ms = 0;
     }
     if (m->breaking) sherd__allreduce_take_broken(j, node);
     else if (fits && !(j->phase == STEPPING && m->graded)) sherd__allreduce_take_alive(j, m, &was);
-    if (!m->told) return;
+    if (!m->replied) return;
     m->moved = j->looks <= 1 || w.phase != was.phase || w.step != was.step ||
                w.bytes - was.bytes >= MOVED_BYTES;
 }
@@ -57,7 +57,7 @@ static void look(sherd__allreduce_job *j)
     j->looks++;
     for (uint32_t i = 0; i < j->members && !j->w.done; i++) {
         member *m = &j->nodes[j->node_of[i]];
-        m->told = m->moved = false;
+        m->replied = m->moved = false;
         if (!m->summed)
             sherd__allreduce_sent(j, j->node_of[i], sherd__allreduce_send_where(j, j->node_of[i]));
     }
@@ -209,9 +209,9 @@ void sherd__allreduce_watch(sherd__allreduce_job *j)
     for (uint32_t i = 0; i < j->members; i++) {
         const member *m = &j->nodes[j->node_of[i]];
         if (m->summed && !m->asked) continue; /* a member that has summed must still answer WHERE */
-        all &= m->told;
+        all &= m->replied;
         moved |= m->moved;
-        if (m->told || (double)(j->now_ms - j->asked_ms) < MEMBER_ANSWER_MS) continue;
+        if (m->replied || (double)(j->now_ms - j->asked_ms) < MEMBER_ANSWER_MS) continue;
         j->w.owner.expel(j->w.owner.ctx, j->node_of[i], SHERD_ESILENT,
                          "does not report the progress of a sum");
         return;

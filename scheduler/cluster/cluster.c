@@ -340,7 +340,7 @@ void sherd__cluster_hold(sherd_cluster *c, uint64_t bytes)
     pthread_mutex_unlock(&c->lock);
 }
 
-void sherd__cluster_let_go(sherd_cluster *c, uint64_t bytes)
+void sherd__cluster_unhold(sherd_cluster *c, uint64_t bytes)
 {
     pthread_mutex_lock(&c->lock);
     c->held -= bytes;

@@ -34,7 +34,7 @@ uint64_t sherd__cluster_pass_over(sherd_cluster *c, uint64_t memory);
 /** Reserves so many bytes of every node's memory for kept operands, or releases them. Later plans
  *  use what is left. */
 void sherd__cluster_hold(sherd_cluster *c, uint64_t bytes);
-void sherd__cluster_let_go(sherd_cluster *c, uint64_t bytes);
+void sherd__cluster_unhold(sherd_cluster *c, uint64_t bytes);
 /** Returns the present state of a node, i < sherd_cluster_size, as sherd_cluster_node_at does. */
 sherd_node_info sherd__cluster_node(sherd_cluster *c, uint32_t i);
 /** Updates the nodes' counters; otherwise sherd_cluster_node_at may be one tick of the loop

@@ -259,7 +259,7 @@ static int judge(const waiting *w, sherd_diag *d)
                        least, w->first->is.peer.name, w->first->is.absent);
 }
 
-static int go_on(const sherd__launch_options *o, sherd_diag *d)
+static int check_interrupted(const sherd__launch_options *o, sherd_diag *d)
 {
     if (!sherd__hooks_interrupted(&o->hooks)) return SHERD_OK;
     return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted while local nodes start");
@@ -294,7 +294,7 @@ int sherd__local_wait(sherd__launch *l, const sherd__launch_options *o, sherd_di
     int err = fds ? SHERD_OK : sherd__fail_memory(d, "starting nodes");
     while (!err && w.up + w.lost < l->len) {
         int64_t now = sherd__clock_ms();
-        err = go_on(o, d);
+        err = check_interrupted(o, d);
         if (!err && is_over(&w, now)) {
             if (w.up < enough) err = late(&w, now, d);
             for (uint32_t i = 0; !err && i < l->len; i++)

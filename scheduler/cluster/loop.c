@@ -471,8 +471,8 @@ static void check_deadlines(sherd_cluster *c, uint64_t now)
 static void tell_record(sherd_cluster *c)
 {
     sherd_diag d = { 0 };
-    if (!c->record || c->record_told || !sherd__record_error(c->record, &d)) return;
-    c->record_told = true;
+    if (!c->record || c->record_reported || !sherd__record_error(c->record, &d)) return;
+    c->record_reported = true;
     sherd__cluster_say(c, SHERD_LOG_WARN, "recording has stopped: %s", d.message);
 }
 

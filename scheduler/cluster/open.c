@@ -208,7 +208,7 @@ static int start_loop(sherd_cluster *c, sherd_diag *d)
 
 /* Returns true if the node could be reached but refused us, has another key than expected, or does
  * not speak the protocol. If too few nodes are up, such a node is reported first. */
-static bool turned_away(const pool_node *n)
+static bool refused_us(const pool_node *n)
 {
     return n->info.state == SHERD_NODE_LOST && n->last_err != SHERD_ESILENT &&
            sherd_err_class(n->last_err) == SHERD_BLAME_PEER;
@@ -248,7 +248,7 @@ static void look_at_nodes(const sherd_cluster *c, standing *s)
         s->domains += state == SHERD_NODE_UP && !seen_up(c, i, c->domain_of[i]);
         s->open += may_come(c, i);
         if (state != SHERD_NODE_UP && !s->away) s->missing = i;
-        s->away = s->away || turned_away(&c->nodes[i]);
+        s->away = s->away || refused_us(&c->nodes[i]);
     }
     s->stop = c->stop_wanted;
 }
@@ -313,8 +313,8 @@ static void say_missing(sherd_cluster *c, const standing *s)
  * held. */
 static bool late(const sherd_cluster *c, const standing *s, double now)
 {
-    bool told = s->enough || c->nodes[s->missing].last_err;
-    return now >= s->until + (told ? 0 : WORD_S);
+    bool has_reason = s->enough || c->nodes[s->missing].last_err;
+    return now >= s->until + (has_reason ? 0 : WORD_S);
 }
 
 /* Waits until all nodes are up or have failed, enough nodes are up, or the time is over. */

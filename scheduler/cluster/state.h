@@ -66,8 +66,8 @@ struct sherd_cluster {
     uv_timer_t tick;
     uv_thread_t thread;
     bool loop_made, thread_runs;
-    bool ended;       /* sherd_cluster_end was called: no loop, no nodes */
-    bool record_told; /* used by the loop thread: a failure of recording has been reported */
+    bool ended;           /* sherd_cluster_end was called: no loop, no nodes */
+    bool record_reported; /* used by the loop thread: a failure of recording has been reported */
     sherd_identity *identity;
     sherd__launch *launch;
     sherd__record *record;

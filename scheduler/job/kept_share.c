@@ -31,7 +31,7 @@ static void give_up(sherd__kept_share *k)
 {
     if (k->job) {
         sherd__cluster_drop(k->cluster, k->job);
-        sherd__cluster_let_go(k->cluster, k->p.kept_bytes);
+        sherd__cluster_unhold(k->cluster, k->p.kept_bytes);
     }
     sherd__job_free(k->job);
     k->job = NULL;

@@ -36,7 +36,7 @@ typedef struct measured {
     double hide_s, fold_s; /* of the last position */
 } measured;
 
-static void let_go(sherd__cell_work *w, uint32_t slots)
+static void free_cells(sherd__cell_work *w, uint32_t slots)
 {
     for (uint32_t slot = 0; slot < slots; slot++) {
         sherd__fragment_free(w[slot].left);
@@ -51,7 +51,7 @@ static int hide(measured *r, uint32_t panel, bool *empty)
     uint32_t slots = r->shape.slots;
     sherd__cell_work *kept = r->kept + panel % WINDOW * slots;
     int err = SHERD_OK;
-    let_go(kept, slots);
+    free_cells(kept, slots);
     double began = sherd__clock_busy_s();
     for (uint32_t slot = 0; slot < slots && !err; slot++) {
         if (sherd__hooks_interrupted(r->hooks)) return SHERD_EINTERRUPTED;
@@ -101,7 +101,7 @@ static int measure_cells(measured *r, sherd__calibration *out)
         *(panel >= WINDOW ? &fold_s : &first_fold) += r->fold_s;
         all += r->hide_s + r->fold_s;
     }
-    if (r->kept) let_go(r->kept, WINDOW * r->shape.slots);
+    if (r->kept) free_cells(r->kept, WINDOW * r->shape.slots);
     sherd__free(r->kept);
     sherd__free(empty);
     if (err || panel == 0) return err;

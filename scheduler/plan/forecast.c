@@ -241,8 +241,8 @@ static void look(sherd_forecast *out, const forecast *w)
 
 /* Returns the speed of products: the user's figure if given, or what nodes measured when they are
  * remote or nothing may be measured here. Returns 0 if it must be measured here. */
-static double told_speed(const forecast *w, const sherd__traffic *t,
-                         const sherd_forecast_options *f)
+static double declared_speed(const forecast *w, const sherd__traffic *t,
+                             const sherd_forecast_options *f)
 {
     const sherd__nodes *n = &w->nodes;
     if (f->rates.node_gflops > 0) return f->rates.node_gflops;
@@ -302,7 +302,8 @@ static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_op
         return SHERD_OK;
     }
     sherd__blas_threads_set(1);
-    if (!(told_speed(w, t, f) > 0)) c = sherd__contention_begin(others_of(w, task.residues), &task);
+    if (!(declared_speed(w, t, f) > 0))
+        c = sherd__contention_begin(others_of(w, task.residues), &task);
     int err = ask(f);
     if (!err) m->kernel_rates = sherd__kernel_rates_here();
     if (!err) err = ask(f);
@@ -340,7 +341,7 @@ static double conversions(const sherd__traffic *t, const measured *m)
 }
 
 static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic *t,
-                    const measured *m, double told)
+                    const measured *m, double declared)
 {
     static const char *const bounds[] = {
         [SHERD__BOUND_CORES] = "cores",
@@ -349,7 +350,7 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
         [SHERD__BOUND_HERE] = "here",
     };
     double threads = w->nodes.threads ? w->nodes.threads : 1;
-    double speed = told > 0 ? told : m->gflops > 0 ? m->gflops * threads : w->nodes.gflops;
+    double speed = declared > 0 ? declared : m->gflops > 0 ? m->gflops * threads : w->nodes.gflops;
     sherd__cost_input in = {
         .bytes_out = t->out,
         .bytes_in = t->in,
@@ -409,7 +410,7 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
     out->tasks_csr = t.tasks_csr;
     out->flops = t.flops;
     if (f->no_time) return SHERD_OK;
-    predict(out, w, &t, &m, told_speed(w, &t, f));
+    predict(out, w, &t, &m, declared_speed(w, &t, f));
     return SHERD_OK;
 }
 

@@ -13,23 +13,23 @@ enum { SECURE_FIRST_BLOCK = 16 }; /* of rounds; lower numbers are blocks of the 
 typedef enum phase { HEARING, JOINING, ROSTER, IDLE, GATHERING, HIDING, CONFIRMING, OPENING } phase;
 
 typedef struct member {
-    sherd__work_node w; /* first */
-    bool out;           /* takes no part, or no longer takes part */
-    bool waits;         /* up, but not in this roster: it connected, or reconnected, later */
-    bool away;          /* down; may be back soon */
-    uint64_t lost_ms;   /* when it was lost */
-    uint32_t losses;    /* how often it was lost since the last sum was opened */
-    bool known;         /* was in a roster that all members accepted */
-    bool joined;        /* this session has blocks of the job */
-    bool checks;        /* reports which pieces it cannot open (SHERD__OP_CHECK) */
-    bool clean;         /* it can open all pieces of this round, or does not check */
-    bool told;          /* its complaint has been logged */
-    bool bound;         /* in the sum that is requested again */
-    bool opened;        /* in the sum that was opened last */
-    uint32_t tries;     /* attempts to JOIN while it was busy */
-    uint64_t again_ms;  /* when to ask it to JOIN again; 0: not */
-    uint32_t self;      /* number in the roster */
-    uint32_t asked;     /* number of open tasks */
+    sherd__work_node w;    /* first */
+    bool out;              /* takes no part, or no longer takes part */
+    bool waits;            /* up, but not in this roster: it connected, or reconnected, later */
+    bool away;             /* down; may be back soon */
+    uint64_t lost_ms;      /* when it was lost */
+    uint32_t losses;       /* how often it was lost since the last sum was opened */
+    bool known;            /* was in a roster that all members accepted */
+    bool joined;           /* this session has blocks of the job */
+    bool checks;           /* reports which pieces it cannot open (SHERD__OP_CHECK) */
+    bool clean;            /* it can open all pieces of this round, or does not check */
+    bool complaint_logged; /* its complaint has been logged */
+    bool bound;            /* in the sum that is requested again */
+    bool opened;           /* in the sum that was opened last */
+    uint32_t tries;        /* attempts to JOIN while it was busy */
+    uint64_t again_ms;     /* when to ask it to JOIN again; 0: not */
+    uint32_t self;         /* number in the roster */
+    uint32_t asked;        /* number of open tasks */
     uint32_t next_block;
     bool sealed, hidden;     /* answered in this round; sealed before it: has joined */
     sherd__fragment *pieces; /* the pieces that it sealed */
@@ -44,9 +44,9 @@ struct sherd__secure_job {
     uint32_t *node_of; /* roster: member to node */
     phase phase;
     sherd__aggregate a;
-    uint32_t tasks; /* task numbers used */
-    uint32_t least; /* survivors that the first roster needed; no roster needs fewer */
-    bool begun;     /* a roster has been accepted */
+    uint32_t tasks;       /* task numbers used */
+    uint32_t least;       /* survivors that the first roster needed; no roster needs fewer */
+    bool roster_accepted; /* a roster has been accepted */
     bool clocked;
     uint64_t began_ms;    /* start time, valid if clocked is set */
     bool replace;         /* this roster is not usable: make another without some members */

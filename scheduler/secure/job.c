@@ -44,7 +44,7 @@ static int agree(sherd__secure_job *j, uint32_t n, sherd_diag *d)
     j->a = (sherd__aggregate){ .nodes = n,
                                .colluding = t,
                                .len = j->o.count + SHERD__SECURE_EXTRA };
-    if (j->begun) u = sherd__secure_needed(j, n);
+    if (j->roster_accepted) u = sherd__secure_needed(j, n);
     j->a.threshold = u ? u : sherd__aggregate_threshold(n, t);
     return sherd__aggregate_check(&j->a, d);
 }
@@ -61,7 +61,7 @@ static void begin_join(sherd__secure_job *j)
 {
     sherd_diag d = { 0 };
     uint32_t n = count_wanted(j);
-    if ((j->exact && n < j->bound) || (j->begun && n < sherd__secure_floor(j))) {
+    if ((j->exact && n < j->bound) || (j->roster_accepted && n < sherd__secure_floor(j))) {
         sherd__secure_too_few(j, n, "are left");
         return;
     }
@@ -101,7 +101,8 @@ static void begin_join(sherd__secure_job *j)
 static void gather(sherd__secure_job *j)
 {
     uint32_t least = j->exact ? j->bound : sherd__secure_floor(j);
-    if (j->begun && count_wanted(j) < least && sherd__secure_hope(j)) j->phase = GATHERING;
+    if (j->roster_accepted && count_wanted(j) < least && sherd__secure_hope(j))
+        j->phase = GATHERING;
     else begin_join(j);
 }
 
@@ -174,7 +175,7 @@ static bool all_heard(const sherd__secure_job *j)
 static void become_ready(sherd__secure_job *j)
 {
     size_t room;
-    if (j->replace || (sherd__secure_count(j) < sherd__secure_least(j) && j->begun)) {
+    if (j->replace || (sherd__secure_count(j) < sherd__secure_least(j) && j->roster_accepted)) {
         gather(j);
         return;
     }
@@ -192,8 +193,8 @@ static void become_ready(sherd__secure_job *j)
         sherd__secure_no_memory(j);
         return;
     }
-    if (!j->begun) j->least = j->a.threshold;
-    j->begun = true;
+    if (!j->roster_accepted) j->least = j->a.threshold;
+    j->roster_accepted = true;
     for (uint32_t i = 0; i < j->a.nodes; i++) j->nodes[j->node_of[i]].known = true;
     j->phase = IDLE;
     if (!sherd__request_slot_ready(&j->requests)) j->first = j->a;
@@ -267,7 +268,7 @@ static void on_result(sherd__secure_job *j, uint32_t node, sherd__event *e)
 static void on_disbelief(sherd__secure_job *j, uint32_t node)
 {
     bool any = false;
-    for (uint32_t i = 0; i < j->a.nodes && j->begun; i++) {
+    for (uint32_t i = 0; i < j->a.nodes && j->roster_accepted; i++) {
         uint32_t k = j->node_of[i];
         if (j->nodes[k].known || j->nodes[k].out) continue;
         sherd__work_say(&j->w, "%s does not take part in the training: not all members accept it",
@@ -297,7 +298,7 @@ static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *
         sherd__work_say(&j->w, "%s: its answer is missing", text);
     } else {
         sherd__work_say(&j->w,
-                        op == SHERD__OP_ROSTER && j->begun
+                        op == SHERD__OP_ROSTER && j->roster_accepted
                             ? "%s"
                             : "%s: it no longer takes part in the training",
                         text);
@@ -364,7 +365,7 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
                         what);
         sherd__secure_lost(j, node);
     }
-    if (j->begun && (j->phase == IDLE || j->phase == GATHERING || j->phase == HIDING) &&
+    if (j->roster_accepted && (j->phase == IDLE || j->phase == GATHERING || j->phase == HIDING) &&
         !sherd__secure_hope(j))
         sherd__secure_too_few(j, sherd__secure_count(j), "are left");
 }

@@ -226,8 +226,8 @@ void sherd__secure_take_check(sherd__secure_job *j, uint32_t node, const uint8_t
         if (!bytes[i] || other == node) continue;
         m->clean = false;
         j->blames[(size_t)node * j->o.nodes + other] = 1;
-        if (m->told) continue;
-        m->told = true;
+        if (m->complaint_logged) continue;
+        m->complaint_logged = true;
         sherd__work_say(&j->w, "%s cannot open what %s sealed for it: one of the two is at fault",
                         sherd__work_name(&j->w, node), sherd__work_name(&j->w, other));
     }

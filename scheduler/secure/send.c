@@ -275,11 +275,11 @@ int sherd__secure_send_confirm(sherd__secure_job *j, member *m)
 
 int sherd__secure_send_open(sherd__secure_job *j, member *m)
 {
-    size_t told = SHERD__SECURE_CONFIRMED * (size_t)j->confirmed_len;
-    uint64_t n = SHERD__SECURE_OPEN + told;
-    uint8_t *question = make_question(j, told);
+    size_t listed = SHERD__SECURE_CONFIRMED * (size_t)j->confirmed_len;
+    uint64_t n = SHERD__SECURE_OPEN + listed;
+    uint8_t *question = make_question(j, listed);
     if (!question) return SHERD_ENOMEM;
-    memcpy(question + 8 * SHERD__SECURE_OPEN, j->confirmed, 8 * told);
+    memcpy(question + 8 * SHERD__SECURE_OPEN, j->confirmed, 8 * listed);
     uint32_t at = m->next_block;
     m->next_block += 2;
     int err = put(j, m, (sherd__train_block){ at, SHERD_I64, 1, n },

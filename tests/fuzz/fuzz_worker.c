@@ -158,7 +158,7 @@ static int open_wire(void *ctx, void **link, sherd__allreduce *c, uint32_t membe
     return SHERD_OK;
 }
 
-static void let_go(void *ctx, sherd__event *e)
+static void discard(void *ctx, sherd__event *e)
 {
     (void)ctx;
     sherd__fragment_free(e->fragment);
@@ -169,7 +169,7 @@ static void flush_wire(void *ctx, void *link)
     wire *w = link;
     (void)ctx;
     if (!w->co) return;
-    while (move(w->no, w->co, let_go, NULL) + move(w->co, w->no, let_go, NULL) > 0) continue;
+    while (move(w->no, w->co, discard, NULL) + move(w->co, w->no, discard, NULL) > 0) continue;
 }
 
 static void close_wire(void *ctx, void *link)

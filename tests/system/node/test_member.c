@@ -24,7 +24,7 @@ static void meet(hub *h, tie *t, const sherd__peer *node, const hub *member)
     meet_over(h, t, node, member, "input = 3\nlayer = dense 2\nloss = squared\n", COUNT);
 }
 
-static void turned_away(hub *h, const sherd__peer *p)
+static void expect_refusal(hub *h, const sherd__peer *p)
 {
     tie t;
     tie_begin(h, &t, p);
@@ -45,9 +45,9 @@ static void a_members_key_gives_access_to_its_blocks_only(void **unused)
     const sherd__peer *node = &sherd__launch_node(l, 0)->peer;
     tie_up(&lead, &t, node);
     assert_true(t.hello.features & SHERD__FEATURE_ALLREDUCE);
-    turned_away(&member, node); /* there was no meeting yet */
+    expect_refusal(&member, node); /* there was no meeting yet */
     meet(&lead, &t, node, &member);
-    turned_away(&stranger, node);
+    expect_refusal(&stranger, node);
 
     /* Its own block is accepted; blocks of the coordinator's job and of no job are not. */
     tie_up(&member, &m, node);
@@ -75,7 +75,7 @@ static void a_members_key_gives_access_to_its_blocks_only(void **unused)
 
     /* The coordinator disconnects, which ends the group. */
     tie_down(&lead, &t);
-    turned_away(&member, node);
+    expect_refusal(&member, node);
     sherd__launch_stop(l, 0);
     hub_close(&stranger);
     hub_close(&member);

@@ -60,7 +60,7 @@ void fault_begin(fault_command *r, const fault_case *f, const char *program, int
     snprintf(s, sizeof s, "%s/seed", fault_top);
     snprintf(key, sizeof key, "%s/me.key", fault_top);
     snprintf(n, sizeof n, "%u", nodes);
-    r->told_ms = 0;
+    r->reported_ms = 0;
     if (mkdir(r->dir, 0700) != 0) abort();
     file_put(r->out, OLD, sizeof OLD - 1);
     const char *fixed[] = { "sherd",  "multiply",   a,      b,          "-o", r->out,
@@ -96,12 +96,12 @@ void fault_say_end(fault_case *f, const fault_command *r)
     free(out);
 }
 
-/* Returns whether the command has ended; sets r->told_ms when it first names a node as lost. */
+/* Returns whether the command has ended; sets r->reported_ms when it first names a node as lost. */
 static bool over(fault_command *r)
 {
     bool ended = command_over(&r->c);
-    char *err = r->told_ms ? NULL : command_said(r->c.err);
-    if (err && (strstr(err, "lost") || strstr(err, "banned"))) r->told_ms = clock_now_ms();
+    char *err = r->reported_ms ? NULL : command_said(r->c.err);
+    if (err && (strstr(err, "lost") || strstr(err, "banned"))) r->reported_ms = clock_now_ms();
     free(err);
     return ended;
 }
@@ -119,8 +119,8 @@ static void judge(fault_case *f, fault_command *r, int64_t since_ms, int code, c
 {
     f->took_ms = r->c.ended_ms - since_ms;
     if (r->c.status != code) fault_say(f, "expected exit %d", code);
-    else if (r->told_ms - since_ms > WITHIN_MS * patience())
-        fault_say(f, "told after %lld ms", (long long)(r->told_ms - since_ms));
+    else if (r->reported_ms - since_ms > WITHIN_MS * patience())
+        fault_say(f, "told after %lld ms", (long long)(r->reported_ms - since_ms));
     else if (code == 0 && !files_equal(r->out, want->file)) fault_say(f, "the product is wrong");
     else if (code != 0 && !file_holds(r->out, OLD)) fault_say(f, "the earlier file is gone");
     else if (folder_hidden(r->dir)) fault_say(f, "a temporary file is left");

@@ -62,7 +62,7 @@ void fault_run(fault_case *f);
 
 typedef struct fault_command {
     command c;
-    int64_t told_ms; /* when a node was first named as lost or banned; 0: not so far */
+    int64_t reported_ms; /* when a node was first named as lost or banned; 0: not so far */
     char dir[160], out[200], record[200];
 } fault_command;
 

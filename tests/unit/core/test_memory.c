@@ -52,30 +52,30 @@ static void available_memory_is_the_minimum_over_machine_and_groups(void **s)
 {
     (void)s;
     assert_non_null(mkdtemp(root));
-    assert_true(sherd__memory_told(root) == UINT64_MAX);
+    assert_true(sherd__memory_available_in(root) == UINT64_MAX);
     put("/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    8000 kB\n");
-    assert_true(sherd__memory_told(root) == 8000 * 1024);
+    assert_true(sherd__memory_available_in(root) == 8000 * 1024);
 
     put("/proc/self/cgroup", "5:cpu:/x\n0::/user/job\n");
     put("/sys/fs/cgroup/user/job/memory.max", "max\n");
     put("/sys/fs/cgroup/user/job/memory.current", "1000000\n");
-    assert_true(sherd__memory_told(root) == 8000 * 1024);
+    assert_true(sherd__memory_available_in(root) == 8000 * 1024);
     put("/sys/fs/cgroup/user/job/memory.max", "5000000\n");
-    assert_true(sherd__memory_told(root) == 4000000);
+    assert_true(sherd__memory_available_in(root) == 4000000);
     put("/sys/fs/cgroup/user/job/memory.stat", "anon 1\ninactive_file 300000\nactive_file 50000\n");
-    assert_true(sherd__memory_told(root) == 4350000); /* its cache can be reclaimed */
+    assert_true(sherd__memory_available_in(root) == 4350000); /* its cache can be reclaimed */
 
     put("/sys/fs/cgroup/user/memory.max", "3000000\n"); /* groups above it count as well */
     put("/sys/fs/cgroup/user/memory.current", "1000000\n");
-    assert_true(sherd__memory_told(root) == 2000000);
+    assert_true(sherd__memory_available_in(root) == 2000000);
     put("/sys/fs/cgroup/user/memory.current", "3000001\n");
-    assert_true(sherd__memory_told(root) == 0);
+    assert_true(sherd__memory_available_in(root) == 0);
 
     put("/proc/self/cgroup", "4:memory:/old/job\n"); /* cgroup v1; the folder is not visible */
     put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "7000000\n");
     put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "6000000\n");
     put("/sys/fs/cgroup/memory/memory.stat", "cache 9\ntotal_inactive_file 2000000\n");
-    assert_true(sherd__memory_told(root) == 3000000);
+    assert_true(sherd__memory_available_in(root) == 3000000);
     char remove[64];
     snprintf(remove, sizeof remove, "rm -rf %s", root);
     assert_int_equal(system(remove), 0);

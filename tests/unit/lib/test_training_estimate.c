@@ -3,7 +3,7 @@
  * interrupted; memory is that of all processes of a host together.
  *
  * link: -Wl,--wrap=sherd__tiled_multiply
- * link: -Wl,--wrap=sherd__memory_told -Wl,--wrap=sherd__memory_available
+ * link: -Wl,--wrap=sherd__memory_available_in -Wl,--wrap=sherd__memory_available
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,12 +31,12 @@ int __wrap_sherd__tiled_multiply(const sherd__tiled *p, sherd__team *team, sherd
     return __real_sherd__tiled_multiply(p, team, room);
 }
 
-uint64_t __wrap_sherd__memory_told(const char *root);
+uint64_t __wrap_sherd__memory_available_in(const char *root);
 uint64_t __wrap_sherd__memory_available(void);
 
 static uint64_t of_machine = UINT64_MAX, of_process = UINT64_MAX;
 
-uint64_t __wrap_sherd__memory_told(const char *root)
+uint64_t __wrap_sherd__memory_available_in(const char *root)
 {
     (void)root;
     return of_machine;

@@ -57,8 +57,8 @@ static void hear(void *ctx, sherd__event *e)
     if (e->kind != SHERD__EV_RESULT && e->kind != SHERD__EV_REFUSED) return;
     one.answered++;
     one.refusals += e->kind == SHERD__EV_REFUSED;
-    if (e->kind == SHERD__EV_RESULT && e->task.result.len <= sizeof one.told)
-        memcpy(one.told, sherd__fragment_bytes(e->fragment), (size_t)e->task.result.len);
+    if (e->kind == SHERD__EV_RESULT && e->task.result.len <= sizeof one.last_result)
+        memcpy(one.last_result, sherd__fragment_bytes(e->fragment), (size_t)e->task.result.len);
     one.refused = e->kind == SHERD__EV_REFUSED ? e->refusal.code : 0;
 }
 

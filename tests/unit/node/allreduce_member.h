@@ -35,7 +35,7 @@ typedef struct allreduce_member {
     bool calls_off;                      /* cancels every request at once */
     uint32_t refusals;
     int refused;
-    uint8_t told[512]; /* the last result */
+    uint8_t last_result[512]; /* the last result */
 } allreduce_member;
 extern allreduce_member one;
 

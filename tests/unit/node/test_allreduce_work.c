@@ -114,7 +114,7 @@ static void local_steps_end_when_their_round_is_cancelled(void **unused)
 static int where(sherd__allreduce_where *w)
 {
     int code = allreduce_ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, SHERD__ALLREDUCE_WHERE);
-    if (!code) assert_true(sherd__allreduce_where_parse(w, one.told));
+    if (!code) assert_true(sherd__allreduce_where_parse(w, one.last_result));
     return code;
 }
 
@@ -195,8 +195,8 @@ static void a_member_reports_its_progress_at_any_time(void **unused)
     assert_int_equal(allreduce_reduce(), 0);
     assert_int_equal(where(&w), 0);
     assert_true(w.phase == SHERD__ALLREDUCE_NOWHERE && w.round == 1);
-    one.told[8] = 5; /* phases */
-    assert_false(sherd__allreduce_where_parse(&w, one.told));
+    one.last_result[8] = 5; /* phases */
+    assert_false(sherd__allreduce_where_parse(&w, one.last_result));
     allreduce_stop();
 }
 
@@ -232,15 +232,15 @@ static void a_state_and_its_hash_agree(void **unused)
                 double numbers[ALL];
                 uint8_t want[SHERD__HASH];
                 assert_int_equal(state_of(commit, len, bare, false, len), 0);
-                memcpy(numbers, one.told, len * sizeof *numbers);
+                memcpy(numbers, one.last_result, len * sizeof *numbers);
                 assert_int_equal(state_of(commit, len, bare, true, SHERD__HASH / 8), 0);
                 sherd__state_hash(commit, numbers, len, COUNT, bare, want);
-                assert_memory_equal(one.told, want, sizeof want);
+                assert_memory_equal(one.last_result, want, sizeof want);
                 sherd__state_hash(commit + 1, numbers, len, COUNT, bare, want);
-                assert_memory_not_equal(one.told, want, sizeof want);
+                assert_memory_not_equal(one.last_result, want, sizeof want);
                 numbers[COUNT - 1] += 1;
                 sherd__state_hash(commit, numbers, len, COUNT, bare, want);
-                assert_memory_not_equal(one.told, want, sizeof want);
+                assert_memory_not_equal(one.last_result, want, sizeof want);
             }
     }
     assert_int_equal(state_of(6, ALL + 1, false, false, ALL + 1), SHERD_ESHAPE);

@@ -430,7 +430,7 @@ static void no_more_connections_are_opened_than_may_be_accepted(void **unused)
     room = 0;
     assert_int_equal(allreduce_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 0);
     int64_t why[N];
-    memcpy(why, one.told, sizeof why);
+    memcpy(why, one.last_result, sizeof why);
     assert_int_equal(why[AFTER], SHERD_EBUSY);
     end(l);
 }

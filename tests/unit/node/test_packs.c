@@ -165,7 +165,7 @@ static void any_packs_give_the_rows_of_any_list(void **unused)
         assert_int_equal(find(first, rows), 0);
         for (uint32_t k = 0; k < pack; k++) drop_pack(k); /* the data of a step are kept */
         assert_rows(first, rows, list, version, labels);
-        assert_int_equal(sherd__packs_let_go(&packs, SIZE_MAX), pack);
+        assert_int_equal(sherd__packs_release(&packs, SIZE_MAX), pack);
         assert_int_equal(find(first, rows), SHERD_EINVAL);
         close_packs(NULL);
     }
@@ -232,7 +232,7 @@ static void numbers_of_packs_that_no_coordinator_uses_are_refused(void **unused)
         assert_int_equal(take(k + 1), SHERD_EFORMAT);
         assert_int_equal(take(k + 1), SHERD_EFORMAT);
         drop_pack(k);
-        assert_int_equal(sherd__packs_let_go(&packs, SIZE_MAX), 1);
+        assert_int_equal(sherd__packs_release(&packs, SIZE_MAX), 1);
         assert_int_equal(take(k + 1), 0);
     }
 }
@@ -247,7 +247,7 @@ static void dropped_packs_take_no_memory(void **unused)
         put_pack(k, &row, 1, 1, true);
         assert_int_equal(take(k + 1), 0);
         drop_pack(k);
-        assert_int_equal(sherd__packs_let_go(&packs, SIZE_MAX), 1);
+        assert_int_equal(sherd__packs_release(&packs, SIZE_MAX), 1);
         if (k == 0) before = sherd__pool_stats_of(pool)->used;
     }
     assert_int_equal(sherd__pool_stats_of(pool)->used, before);

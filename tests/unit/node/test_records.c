@@ -384,18 +384,18 @@ static void take_turns(const sherd__fingerprint *key)
         all[i] = one.j;
         one.j = one.away = (joined){ 0 };
     }
-    uint32_t before = one.answered, told = before;
+    uint32_t before = one.answered, last_result = before;
     for (uint32_t i = 0; i < SESSIONS; i++) joined_exchange(&all[i]);
-    for (unsigned n = 1; told < before + SESSIONS; n++) {
+    for (unsigned n = 1; last_result < before + SESSIONS; n++) {
         assert_true(one.wakes && n <= most);
         one.wakes = 0;
         sherd__worker_poll(one.worker);
         for (uint32_t i = 0; i < SESSIONS - 1; i++) joined_settle(&all[i], one.executor);
-        told = one.answered;
+        last_result = one.answered;
         joined_settle(&all[SESSIONS - 1], one.executor);
         assert_true(one.answered <= before + n * at_once);
-        if (one.answered > told && key) assert_int_equal(n, 1);
-        told = one.answered;
+        if (one.answered > last_result && key) assert_int_equal(n, 1);
+        last_result = one.answered;
     }
     assert_int_equal(one.refusals, refusals);
     for (uint32_t i = 0; i < SESSIONS; i++) joined_cut(&all[i]);
@@ -534,7 +534,7 @@ static sherd__allreduce_where where_now(void)
 {
     sherd__allreduce_where w;
     assert_int_equal(allreduce_ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, SHERD__ALLREDUCE_WHERE), 0);
-    assert_true(sherd__allreduce_where_parse(&w, one.told));
+    assert_true(sherd__allreduce_where_parse(&w, one.last_result));
     return w;
 }
 

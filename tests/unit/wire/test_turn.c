@@ -32,7 +32,7 @@ static void take(sherd__turn_part *p, uint32_t records, uint64_t bytes)
 }
 
 /* Runs turns in which `n` connections continue until they have to wait, the first one first. */
-static void go_on(crowd *c, unsigned n, uint32_t records, uint64_t bytes, unsigned turns)
+static void run_turns(crowd *c, unsigned n, uint32_t records, uint64_t bytes, unsigned turns)
 {
     *c = (crowd){ .turn_records = 0 };
     for (unsigned i = 0; i < MANY; i++) c->part[i].of = &c->turn;
@@ -55,15 +55,15 @@ static void many_connections_get_no_more_of_a_turn_than_one(void **s)
 {
     (void)s;
     crowd one, all;
-    go_on(&one, 1, 1, 32, TURNS);
+    run_turns(&one, 1, 1, 32, TURNS);
     assert_int_equal(one.turn_records, SHERD__TURN_RECORDS);
-    go_on(&all, MANY, 1, 32, TURNS);
+    run_turns(&all, MANY, 1, 32, TURNS);
     assert_in_range(all.turn_records, SHERD__TURN_RECORDS / 2, SHERD__TURN_RECORDS);
-    go_on(&all, MANY, RECORDS, BYTES, TURNS);
+    run_turns(&all, MANY, RECORDS, BYTES, TURNS);
     assert_in_range(all.turn_records, 1, SHERD__TURN_RECORDS + RECORDS);
-    go_on(&one, 1, 0, BYTES, TURNS);
+    run_turns(&one, 1, 0, BYTES, TURNS);
     assert_int_equal(one.turn_bytes, SHERD__TURN_BYTES);
-    go_on(&all, MANY, 0, BYTES, TURNS);
+    run_turns(&all, MANY, 0, BYTES, TURNS);
     assert_in_range(all.turn_bytes, SHERD__TURN_BYTES / 2, SHERD__TURN_BYTES + BYTES);
 }
 
@@ -74,7 +74,7 @@ static void each_connection_gets_its_share(void **s)
     (void)s;
     crowd all;
     for (unsigned k = 0; k < 4; k++) {
-        go_on(&all, MANY, records[k], BYTES, TURNS);
+        run_turns(&all, MANY, records[k], BYTES, TURNS);
         for (unsigned i = 0; i < MANY; i++) {
             if (records[k])
                 assert_true(all.records[i] > (uint64_t)TURNS * SHERD__TURN_RECORDS / MANY / 4);
@@ -88,7 +88,7 @@ static void a_connection_that_becomes_the_only_one_gets_the_whole_turn(void **s)
     (void)s;
     unsigned n = 0;
     crowd all;
-    go_on(&all, MANY, 1, 32, TURNS);
+    run_turns(&all, MANY, 1, 32, TURNS);
     for (uint64_t t = TURNS + 1; t < TURNS + 4; t++)
         for (n = 0; !sherd__turn_over(&all.part[MANY - 1], t); n++)
             take(&all.part[MANY - 1], 1, 32);
