@@ -245,9 +245,10 @@ static bool selftest_agrees(const selftest *t, const selftest_data *x, uint64_t 
 {
     for (size_t j = 0; j < t->m; j++) x->weights[j] = (uint64_t)(sample(seed, 511) + 512) | 1;
     for (size_t l = 0; l < t->k; l++) {
-        x->right[l] = 0;
+        uint64_t sum = 0;
         for (size_t j = 0; j < t->m; j++)
-            x->right[l] += x->weights[j] * (uint64_t)(int64_t)x->b[l * x->ldb + j];
+            sum += x->weights[j] * (uint64_t)(int64_t)x->b[l * x->ldb + j];
+        x->right[l] = sum;
     }
     for (size_t i = 0; i < t->n; i++) {
         uint64_t sum = 0;
