@@ -192,6 +192,13 @@ fails 11 'row 7' multiply inf.npy B.npy -o C.npy -n 2 --bits 12; report $? "infi
 run multiply nan.npy B.npy -o C.npy --check
 [ $code = 0 ] && py "c = np.load('C.npy'); assert np.isnan(c[7]).all() and not np.isnan(np.delete(c, 7, 0)).any()"
 report $? "NaN in floats gives NaN in the same entries as in numpy"
+py "r = np.random.default_rng(1); sign = lambda *shape: r.choice([-1.0, 1.0], shape)
+np.save('large-a.npy', 1e154 * sign(40, 4)); np.save('large-b.npy', 1e153 * sign(4, 40))"
+for scheme in permute plain; do
+    run multiply large-a.npy large-b.npy -o C.npy --scheme $scheme --check
+    [ $code = 0 ] && grep -q 'equal: yes' err && same large-a.npy large-b.npy 'np.isfinite(c).all()' && ! grep -q banned err
+    report $? "$scheme bans no node when the sums of the check overflow and the result does not"
+done
 
 XDG_RUNTIME_DIR=$T/none fails 2 'no nodes: give -n N or --nodes FILE' multiply A.npy B.npy -o C.npy; report $? "without nodes the error names both options, exit code 2"
 fails 2 'cannot be combined' multiply A.npy B.npy -o C.npy -n 2 --nodes x; report $? "-n with --nodes gives exit code 2"
