@@ -111,6 +111,7 @@ struct sherd__cli {
     bool json, quiet;
     bool reported; /* the failure has been printed on stdout (sherd__cli_json_fail) or elsewhere */
     int verbose;
+    const char *verdict; /* printed last on stderr, after an error too; NULL: none */
 };
 
 /*

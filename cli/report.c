@@ -344,6 +344,7 @@ int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
         }
     }
     if (err != 0 && !reported) print_error(cli, err, &mine);
+    if (cli->verdict && !cli->json) sherd__cli_say(cli, "%s", cli->verdict);
     return err ? sherd_err_exit(err) : 0;
 }
 

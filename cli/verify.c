@@ -217,10 +217,9 @@ static int check_arguments(const sherd__cli *cli, sherd_diag *d)
     return 0;
 }
 
-static int run_verify(sherd__cli *cli, sherd_diag *d)
+static int verify(sherd__cli *cli, sherd_diag *d)
 {
     verification v = { .info = { .size = sizeof v.info } };
-    if (sherd__verify_is_chain(cli->args[0])) return sherd__verify_chain(cli, d);
     int err = check_arguments(cli, d);
     if (!err) err = sherd_certificate_load(&v.certificate, cli->args[0], d);
     if (err) return err;
@@ -235,6 +234,13 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
     else if (!err) say(&v, cli);
     for (unsigned i = 0; i < 3; i++) sherd__operand_close(&v.in[i]);
     sherd_certificate_free(v.certificate);
+    return err;
+}
+
+static int run_verify(sherd__cli *cli, sherd_diag *d)
+{
+    int err = sherd__verify_is_chain(cli->args[0]) ? sherd__verify_chain(cli, d) : verify(cli, d);
+    if (err != SHERD_EINVAL) cli->verdict = err ? "NOT VERIFIED" : "VERIFIED";
     return err;
 }
 
@@ -267,7 +273,7 @@ const sherd__verb sherd__verb_verify = {
         "computes the operation locally as the certificate specifies it: exact results must agree "
         "bit for bit, float products within gamma_k |A||B| in every entry; otherwise the exit code "
         "is 9. A signature that does not match is exit 6. Without --signer any key may have "
-        "signed; its fingerprint is printed.\n\n"
+        "signed; its fingerprint is printed. The last line is VERIFIED or NOT VERIFIED.\n\n"
         "In a folder of checkpoints each file is read completely and compared with the hash of it "
         "in the next one, and the last one with the file `head`: damaged, replaced and missing "
         "files are exit 12. Anyone who can write to the folder can make another chain. Only a hash "

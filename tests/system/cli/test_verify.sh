@@ -5,8 +5,12 @@
 
 py() { /usr/bin/python3 -c "import hashlib, json, numpy as np
 $1" >>err 2>&1; }
-# says CODE WORDS ARGS...: checks the exit code and words on stderr
-says() { want=$1 words=$2; shift 2; run verify "$@"; [ $code = "$want" ] && grep -q -- "$words" err; }
+# says CODE WORDS ARGS...: checks the exit code, words on stderr, and the verdict in the last line
+says() {
+    want=$1 words=$2; shift 2; run verify "$@"
+    case $want in 0) verdict=VERIFIED ;; 2) verdict= ;; *) verdict='NOT VERIFIED' ;; esac
+    [ $code = "$want" ] && grep -q -- "$words" err && [ "$(tail -n 1 err | grep VERIFIED)" = "$verdict" ]
+}
 
 py "
 r = np.random.default_rng(5)
