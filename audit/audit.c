@@ -110,9 +110,9 @@ static int attack(running *a, const uint32_t *m, uint32_t size, const char *who,
 }
 
 /* Selects the domains with more than one node; each is attacked separately. */
-static int choose_shared(sherd__members *m, const sherd__audit_cast *c)
+static int choose_shared(sherd__subsets *m, const sherd__audit_cast *c)
 {
-    *m = (sherd__members){ .size = 1, .list = sherd__calloc(c->domains, sizeof *m->list) };
+    *m = (sherd__subsets){ .size = 1, .list = sherd__calloc(c->domains, sizeof *m->list) };
     if (!m->list) return SHERD_ENOMEM;
     for (uint32_t k = 0; k < c->domains; k++) {
         uint32_t nodes = 0;
@@ -123,7 +123,7 @@ static int choose_shared(sherd__members *m, const sherd__audit_cast *c)
     return SHERD_OK;
 }
 
-static int attack_all(running *a, const sherd__members *m, bool nodes, uint32_t *room,
+static int attack_all(running *a, const sherd__subsets *m, bool nodes, uint32_t *room,
                       sherd_diag *d)
 {
     size_t first = a->r->findings.len;
@@ -149,19 +149,19 @@ static int attack_everybody(running *a, sherd_diag *d)
     const sherd__audit_plan *plan = a->plan;
     const sherd__audit_cast *cast = a->cast;
     uint32_t t = plan->colluding ? plan->colluding : 1, most = plan->coalitions;
-    sherd__members m[SHERD__AUDIT_SIZES] = { { 0 } };
+    sherd__subsets m[SHERD__AUDIT_SIZES] = { { 0 } };
     uint32_t *room = sherd__calloc(cast->nodes, sizeof *room);
     int err = room ? choose_shared(&m[1], cast) : SHERD_ENOMEM;
     a->r->colluding = t;
-    if (!err) err = sherd__members_choose(&m[0], cast->nodes, 1, cast->nodes, plan->seed);
+    if (!err) err = sherd__subsets_choose(&m[0], cast->nodes, 1, cast->nodes, plan->seed);
     if (!err)
-        err = sherd__members_choose(&m[2], cast->domains, t > 1 ? t : 0, most, plan->seed + 1);
-    if (!err) err = sherd__members_choose(&m[3], cast->domains, t + 1, most, plan->seed + 2);
+        err = sherd__subsets_choose(&m[2], cast->domains, t > 1 ? t : 0, most, plan->seed + 1);
+    if (!err) err = sherd__subsets_choose(&m[3], cast->domains, t + 1, most, plan->seed + 2);
     if (err) err = sherd__fail_memory(d, "the coalitions");
     for (unsigned i = 0; i < SHERD__AUDIT_SIZES; i++) a->total += m[i].len;
     for (unsigned i = 0; i < SHERD__AUDIT_SIZES && !err; i++)
         err = attack_all(a, &m[i], i == 0, room, d);
-    for (unsigned i = 0; i < SHERD__AUDIT_SIZES; i++) sherd__members_fini(&m[i]);
+    for (unsigned i = 0; i < SHERD__AUDIT_SIZES; i++) sherd__subsets_fini(&m[i]);
     sherd__free(room);
     return err;
 }
@@ -380,11 +380,11 @@ static int coalitions(sherd_audit *r, const sherd__shares *s, uint32_t size,
 static int add_scope(sherd_audit *r, uint32_t n, uint32_t size, uint32_t drawn, size_t first,
                      sherd_diag *d)
 {
-    sherd__members m;
-    if (sherd__members_choose(&m, n, size, 1, 0))
+    sherd__subsets m;
+    if (sherd__subsets_choose(&m, n, size, 1, 0))
         return sherd__fail_memory(d, "the members of a coalition");
     sherd__audit_scope_add(r, "domain", size, drawn, m.of, first);
-    sherd__members_fini(&m);
+    sherd__subsets_fini(&m);
     return SHERD_OK;
 }
 

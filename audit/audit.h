@@ -8,8 +8,8 @@
 #include "audit/coded.h"
 #include "audit/controls.h"
 #include "audit/elements.h"
-#include "audit/members.h"
 #include "audit/shares.h"
+#include "audit/subsets.h"
 
 #define SHERD__AUDIT_SIZES 4u
 

@@ -3,31 +3,32 @@
 
 #include "cli/options.h"
 
-bool sherd__opt_in_effect(const sherd__cli *cli, const char *name)
+bool sherd__opt_is_set(const sherd__cli *cli, const char *name)
 {
     return sherd__opt_source(cli, name) > SHERD__FROM_PRESET;
 }
 
-bool sherd__opt_ineffective(sherd__cli *cli, const char *name)
+bool sherd__opt_forget_unless_argv(sherd__cli *cli, const char *name)
 {
-    sherd__source source = sherd__opt_source(cli, name);
+    sherd__option_source source = sherd__opt_source(cli, name);
     if (source == SHERD__FROM_ARGV) return true;
     if (source > SHERD__FROM_PRESET) sherd__opt_forget(cli, name);
     return false;
 }
 
-const char *sherd__opts_ineffective(sherd__cli *cli, const char *const *names)
+const char *sherd__opts_forget_unless_argv(sherd__cli *cli, const char *const *names)
 {
     for (; *names; names++)
-        if (sherd__opt_ineffective(cli, *names)) return *names;
+        if (sherd__opt_forget_unless_argv(cli, *names)) return *names;
     return NULL;
 }
 
-const sherd__option *sherd__opts_unread(sherd__cli *cli, const sherd_scheme_info *s, unsigned also)
+const sherd__option *sherd__opts_forget_unread(sherd__cli *cli, const sherd_scheme_info *s,
+                                               unsigned also)
 {
     for (const sherd__option *o = cli->verb->options; o->name; o++)
         if (!(o->takes & also) && !sherd__option_applies(o, s) &&
-            sherd__opt_ineffective(cli, o->name))
+            sherd__opt_forget_unless_argv(cli, o->name))
             return o;
     return NULL;
 }
@@ -46,14 +47,14 @@ int sherd__opt_refuse(const sherd__option *o, const sherd_scheme_info *s, sherd_
                        s->name, sherd_scheme_private(s->scheme) ? "" : ", which is not private");
 }
 
-void sherd__opts_drop(sherd__cli *cli, const char *const *names)
+void sherd__opts_forget(sherd__cli *cli, const char *const *names)
 {
-    for (; *names; names++) (void)sherd__opt_ineffective(cli, *names);
+    for (; *names; names++) (void)sherd__opt_forget_unless_argv(cli, *names);
 }
 
 bool sherd__opts_clash(sherd__cli *cli, const char *a, const char *b)
 {
-    sherd__source of_a = sherd__opt_source(cli, a), of_b = sherd__opt_source(cli, b);
+    sherd__option_source of_a = sherd__opt_source(cli, a), of_b = sherd__opt_source(cli, b);
     if (of_a <= SHERD__FROM_PRESET || of_b <= SHERD__FROM_PRESET) return false;
     if (of_a == of_b) return true;
     sherd__opt_forget(cli, of_a < of_b ? a : b);

@@ -26,7 +26,7 @@ static int read_data(sherd__cli *cli, sherd_node_data *x, sherd_node_options *o,
                                         "min-rows",       "max-rows",  "max-rounds",
                                         "max-rounds-day", NULL };
     const char *path = sherd__opt_text(cli, "data");
-    const char *idle = path ? NULL : sherd__opts_ineffective(cli, ours);
+    const char *idle = path ? NULL : sherd__opts_forget_unless_argv(cli, ours);
     if (idle)
         return sherd__fail(d, SHERD_EINVAL, "add --data FILE, or leave it out",
                            "--%s has no effect without --data", idle);

@@ -1,9 +1,9 @@
 /* Opens .npy files as operands. */
 #include "cli/operands.h"
 
-int sherd__operand_open(sherd__operand *in, const char *path, bool column, sherd_diag *d)
+int sherd__operand_file_open(sherd__operand_file *in, const char *path, bool column, sherd_diag *d)
 {
-    *in = (sherd__operand){ .path = path };
+    *in = (sherd__operand_file){ .path = path };
     int err = sherd_npy_open(&in->file, path, d);
     if (err) return err;
     in->view = sherd_npy_view(in->file);
@@ -11,9 +11,9 @@ int sherd__operand_open(sherd__operand *in, const char *path, bool column, sherd
     return sherd_profile_new(&in->profile, in->view, d);
 }
 
-void sherd__operand_close(sherd__operand *in)
+void sherd__operand_file_close(sherd__operand_file *in)
 {
     sherd_profile_free(in->profile);
     sherd_npy_close(in->file);
-    *in = (sherd__operand){ .path = NULL };
+    *in = (sherd__operand_file){ .path = NULL };
 }

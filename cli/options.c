@@ -43,8 +43,8 @@ static const char *keep(sherd__opts *o, const char *s)
 }
 
 /* Parses and sets the value of option i, from a place no stronger than those read before. */
-static int set(sherd__opts *o, size_t i, sherd__source source, const char *where, const char *text,
-               sherd_diag *d)
+static int set(sherd__opts *o, size_t i, sherd__option_source source, const char *where,
+               const char *text, sherd_diag *d)
 {
     sherd__value *v = &o->values[i];
     int code = source == SHERD__FROM_ARGV || source == SHERD__FROM_ENV ? SHERD_EINVAL
@@ -223,7 +223,7 @@ static int read_env(sherd__opts *o, char *const *env, sherd_diag *d)
 
 typedef struct file_reading {
     sherd__opts *opts;
-    sherd__source source;
+    sherd__option_source source;
 } file_reading;
 
 static bool add_names(void *ctx, const sherd__verb *v, const char *title)
@@ -264,7 +264,7 @@ static int set_from_file(void *ctx, const char *where, const char *name, const c
                        where, name);
 }
 
-static int read_file(sherd__opts *o, const char *path, sherd__source source, sherd_diag *d)
+static int read_file(sherd__opts *o, const char *path, sherd__option_source source, sherd_diag *d)
 {
     file_reading r = { o, source };
     sherd_diag mine = { 0 };
@@ -449,7 +449,7 @@ const char *sherd__opt_where(const sherd__cli *cli, const char *name)
     return v->where ? v->where : name;
 }
 
-sherd__source sherd__opt_source(const sherd__cli *cli, const char *name)
+sherd__option_source sherd__opt_source(const sherd__cli *cli, const char *name)
 {
     int i = find(cli->opts, name);
     const sherd__value *v = i >= 0 ? &cli->opts->values[i] : NULL;

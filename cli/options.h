@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 
 /** Source of a value; a greater one is stronger. */
-typedef enum sherd__source {
+typedef enum sherd__option_source {
     SHERD__FROM_NOWHERE,
     SHERD__FROM_PRESET,
     SHERD__FROM_SYSTEM,
@@ -17,10 +17,10 @@ typedef enum sherd__source {
     SHERD__FROM_CONFIG,
     SHERD__FROM_ENV,
     SHERD__FROM_ARGV
-} sherd__source;
+} sherd__option_source;
 
 typedef struct sherd__value {
-    sherd__source source;
+    sherd__option_source source;
     const char *where; /* "--group", "SHERD_GROUP", "/etc/sherd/config:3: group" */
     const char *text;  /* as written */
     int64_t integer;   /* FLAG 0 or 1, COUNT, INT, CHOICE (index), SIZE in bytes, TIME in ms */
@@ -34,7 +34,7 @@ int sherd__value_parse(sherd__value *out, const sherd__option *o, const char *te
 
 /** Returns the source of the option's value. SHERD__FROM_NOWHERE also for a flag that is turned
  *  off, and for a name that the verb does not have. */
-sherd__source sherd__opt_source(const sherd__cli *cli, const char *name);
+sherd__option_source sherd__opt_source(const sherd__cli *cli, const char *name);
 /** Resets the option to its preset, or to no value, as if no place had set it. */
 void sherd__opt_forget(sherd__cli *cli, const char *name);
 

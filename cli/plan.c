@@ -117,7 +117,7 @@ json_t *sherd__plan_array(const sherd_choices *choices, bool preferred)
 
 typedef struct planning {
     sherd__cli *cli;
-    sherd__operand in[2]; /* views without data: only the shapes are used */
+    sherd__operand_file in[2]; /* views without data: only the shapes are used */
     sherd_cluster *cluster;
     sherd_forecast_options with;
     sherd_choices *choices;
@@ -153,8 +153,8 @@ static int open_operands(planning *p, sherd_diag *d)
     if (cli->args_len != 2)
         return sherd__fail(d, SHERD_EINVAL, "give two .npy files, or a shape as 4096x784x128",
                            "%s: a product needs two operands", cli->args[0]);
-    int err = sherd__operand_open(&p->in[0], cli->args[0], false, d);
-    return err ? err : sherd__operand_open(&p->in[1], cli->args[1], true, d);
+    int err = sherd__operand_file_open(&p->in[0], cli->args[0], false, d);
+    return err ? err : sherd__operand_file_open(&p->in[1], cli->args[1], true, d);
 }
 
 /* Finds the nodes and the speeds of nodes and links. */
@@ -285,7 +285,7 @@ static int run_plan(sherd__cli *cli, sherd_diag *d)
     else if (!err) print_table(&p);
     sherd_cluster_close(p.cluster);
     sherd_choices_free(p.choices);
-    for (int i = 0; i < 2; i++) sherd__operand_close(&p.in[i]);
+    for (int i = 0; i < 2; i++) sherd__operand_file_close(&p.in[i]);
     return err;
 }
 

@@ -48,7 +48,7 @@ static int show(sherd__cli *cli, sherd_diag *d)
 static int make(sherd__cli *cli, const char *path, sherd_masks_info *info, sherd_diag *d)
 {
     sherd__progress_line line;
-    sherd__operand b;
+    sherd__operand_file b;
     sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
     sherd_masks_options opt = {
         .size = sizeof opt,
@@ -62,7 +62,7 @@ static int make(sherd__cli *cli, const char *path, sherd_masks_info *info, sherd
     };
     if (sherd__opt_given(cli, "threads"))
         sherd_blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
-    int err = sherd__operand_open(&b, cli->args[0], true, d);
+    int err = sherd__operand_file_open(&b, cli->args[0], true, d);
     opt.check_ctx = b.file;
     if (!err) {
         sherd__progress_init(&line, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode, "prepare",
@@ -70,7 +70,7 @@ static int make(sherd__cli *cli, const char *path, sherd_masks_info *info, sherd
         err = sherd_masks_prepare(path, b.view, &opt, info, d);
         sherd__progress_fini(&line);
     }
-    sherd__operand_close(&b);
+    sherd__operand_file_close(&b);
     return err;
 }
 

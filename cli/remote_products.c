@@ -37,7 +37,7 @@ static int judge_nodes(sherd__cli *cli, sherd_diag *d)
                                             "key",
                                             "same-host-domains",
                                             NULL };
-    const char *idle = sherd__opts_ineffective(cli, of_nodes);
+    const char *idle = sherd__opts_forget_unless_argv(cli, of_nodes);
     return !idle ? 0
                  : sherd__fail(d, SHERD_EINVAL, "-n 3 starts three nodes; or leave it out",
                                "--%s has no effect without nodes", idle);
@@ -48,7 +48,8 @@ static int judge_nodes(sherd__cli *cli, sherd_diag *d)
 static int judge_scheme(const sherd_scheme_info *s, sherd__cli *cli, sherd_diag *d)
 {
     bool secure = has(cli, "aggregate") && sherd__opt_choice(cli, "aggregate") == 1;
-    const sherd__option *unread = sherd__opts_unread(cli, s, secure ? SHERD_TAKES_COLLUDING : 0);
+    const sherd__option *unread = sherd__opts_forget_unread(cli, s,
+                                                            secure ? SHERD_TAKES_COLLUDING : 0);
     return unread ? sherd__opt_refuse(unread, s, d) : 0;
 }
 
@@ -57,11 +58,12 @@ static int judge_hidden(const sherd__remote_products *o, const sherd_scheme_info
                         sherd__cli *cli, sherd_diag *d)
 {
     if (!o->nodes) return 0;
-    if (s->exact_only && sherd__opt_choice(cli, "mode") == 0 && sherd__opt_ineffective(cli, "mode"))
+    if (s->exact_only && sherd__opt_choice(cli, "mode") == 0 &&
+        sherd__opt_forget_unless_argv(cli, "mode"))
         return sherd__fail(d, SHERD_EINVAL, "leave it out: private schemes compute in fixed point",
                            "--mode float cannot be hidden: --scheme %s is exact", s->name);
     if (sherd_scheme_private(s->scheme))
-        sherd__opts_drop(cli, (const char *const[]){ "elementwise", NULL });
+        sherd__opts_forget(cli, (const char *const[]){ "elementwise", NULL });
     return 0;
 }
 
@@ -72,7 +74,7 @@ static int read_arithmetic(sherd__remote_products *o, const sherd_scheme_info *s
     int err = sherd__opts_arithmetic(cli, &o->opt.exact, &o->opt.bits, d);
     if (err) return err;
     if (o->nodes && s->exact_only) o->opt.exact = true;
-    if (!o->opt.exact) sherd__opts_drop(cli, (const char *const[]){ "rounding", NULL });
+    if (!o->opt.exact) sherd__opts_forget(cli, (const char *const[]){ "rounding", NULL });
     o->stochastic = has(cli, "rounding") && sherd__opt_choice(cli, "rounding") == 1;
     return 0;
 }
@@ -82,7 +84,7 @@ int sherd__remote_products_read(sherd__remote_products *o, sherd__cli *cli, sher
     memset(o, 0, sizeof *o);
     o->opt = (sherd_product_options){ .size = sizeof o->opt };
     o->nodes = sherd__opt_given(cli, "local") || sherd__opt_given(cli, "nodes") ||
-               sherd__opt_in_effect(cli, "by");
+               sherd__opt_is_set(cli, "by");
     int err = o->nodes ? 0 : judge_nodes(cli, d);
     if (err) return err;
     const sherd_scheme_info *s = sherd__opt_scheme(cli);

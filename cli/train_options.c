@@ -67,8 +67,8 @@ static int judge_way(sherd__cli *cli, sherd_diag *d)
                                           "exposure-max", "encoding", "elementwise", "rounding",
                                           "mode",         "strict",   NULL };
     bool by = gradients(cli);
-    const char *name = sherd__opts_ineffective(cli, by ? theirs : ours);
-    if (!name && by && aggregate(cli) != SECURE && sherd__opt_ineffective(cli, "colluding"))
+    const char *name = sherd__opts_forget_unless_argv(cli, by ? theirs : ours);
+    if (!name && by && aggregate(cli) != SECURE && sherd__opt_forget_unless_argv(cli, "colluding"))
         name = "colluding";
     return !name ? 0
                  : sherd__fail(d, SHERD_EINVAL,
@@ -85,9 +85,9 @@ static int judge_secure(sherd__cli *cli, sherd_diag *d)
     static const char *const others[] = { "shards",     "async",      "local-steps",
                                           "in-process", "allow-drop", "float-gradients",
                                           "check",      "bits",       NULL };
-    sherd__opts_drop(cli, others);
+    sherd__opts_forget(cli, others);
     if (sherd__opt_flag(cli, "simulate")) return 0;
-    sherd__opts_drop(cli, (const char *const[]){ "data", NULL });
+    sherd__opts_forget(cli, (const char *const[]){ "data", NULL });
     if (peers || sherd__opt_given(cli, "nodes") || sherd__opt_given(cli, "data")) return 0;
     return sherd__fail(d, SHERD_EINVAL, "give a node file; or -n N --simulate, to try it out",
                        "--aggregate secure needs --nodes FILE: nodes that have their own data");
@@ -108,12 +108,12 @@ static int judge_gradients(sherd__cli *cli, sherd_diag *d)
                                             { "local-batch", "local-steps" },
                                             { "average", "local-steps" } };
     int how = aggregate(cli);
-    const char *idle = how == SECURE ? NULL : sherd__opts_ineffective(cli, of_secure);
+    const char *idle = how == SECURE ? NULL : sherd__opts_forget_unless_argv(cli, of_secure);
     if (idle)
         return sherd__fail(d, SHERD_EINVAL, "add --aggregate secure, or leave it out",
                            "--%s has no effect without --aggregate secure", idle);
     int err = how == SECURE ? judge_secure(cli, d) : 0;
-    if (how == RING || how == HALVING) sherd__opts_drop(cli, not_among_nodes);
+    if (how == RING || how == HALVING) sherd__opts_forget(cli, not_among_nodes);
     if (!err && sherd__opts_clash(cli, "nodes", "in-process"))
         err = sherd__fail(d, SHERD_EINVAL, "leave one of them out",
                           "--nodes and --in-process cannot be combined: threads are on this "
@@ -121,7 +121,8 @@ static int judge_gradients(sherd__cli *cli, sherd_diag *d)
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         (void)sherd__opts_clash(cli, pairs[i][0], pairs[i][1]);
     for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)
-        if (!sherd__opt_in_effect(cli, needs[i][1])) (void)sherd__opt_ineffective(cli, needs[i][0]);
+        if (!sherd__opt_is_set(cli, needs[i][1]))
+            (void)sherd__opt_forget_unless_argv(cli, needs[i][0]);
     return err;
 }
 
@@ -131,15 +132,15 @@ static void judge_peers(sherd__cli *cli)
 {
     static const char *const theirs[] = { "nodes",      "local",           "async", "in-process",
                                           "allow-drop", "float-gradients", "check", NULL };
-    sherd__opts_drop(cli, theirs);
-    if (aggregate(cli) != SECURE) (void)sherd__opt_ineffective(cli, "aggregate");
+    sherd__opts_forget(cli, theirs);
+    if (aggregate(cli) != SECURE) (void)sherd__opt_forget_unless_argv(cli, "aggregate");
 }
 
 static int judge(sherd__cli *cli, sherd_diag *d)
 {
     bool by = gradients(cli),
          nodes = sherd__opt_given(cli, "local") || sherd__opt_given(cli, "nodes");
-    if (!by && !nodes) (void)sherd__opt_ineffective(cli, "by"); /* on argv it needs nodes */
+    if (!by && !nodes) (void)sherd__opt_forget_unless_argv(cli, "by"); /* on argv it needs nodes */
     int err = judge_way(cli, d);
     if (!err && peers) judge_peers(cli);
     return err || !by ? err : judge_gradients(cli, d);
@@ -186,7 +187,7 @@ static void read_checkpoints(sherd__train *t)
                                              NULL };
     sherd_train_options *o = &t->o;
     o->checkpoints = sherd__opt_text(t->cli, "checkpoint");
-    if (!o->checkpoints) sherd__opts_drop(t->cli, of_folder);
+    if (!o->checkpoints) sherd__opts_forget(t->cli, of_folder);
     o->checkpoint_every = (uint64_t)sherd__opt_int(t->cli, "checkpoint-every");
     o->checkpoint_keep = (uint64_t)sherd__opt_int(t->cli, "checkpoint-keep");
     o->resume = sherd__opt_flag(t->cli, "resume");
@@ -198,7 +199,7 @@ static void read_check(sherd__train *t)
     const sherd_train_options *o = &t->o;
     bool exact = o->by == SHERD_BY_GRADIENTS ? !o->floats && o->aggregate != SHERD_AGGREGATE_SECURE
                                              : t->over.opt.exact;
-    if (!t->over.nodes || !exact) (void)sherd__opt_ineffective(t->cli, "check");
+    if (!t->over.nodes || !exact) (void)sherd__opt_forget_unless_argv(t->cli, "check");
     t->o.check = sherd__opt_flag(t->cli, "check");
 }
 

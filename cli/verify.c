@@ -17,7 +17,7 @@
 typedef struct verification {
     sherd_certificate *certificate;
     sherd_certificate_info info;
-    sherd__operand in[3]; /* inputs, then the result */
+    sherd__operand_file in[3]; /* inputs, then the result */
     unsigned len;
     bool checked; /* check is set */
     sherd_check check;
@@ -37,7 +37,7 @@ static int open_all(verification *v, const sherd__cli *cli, sherd_diag *d)
     for (unsigned i = 0; i < v->len; i++) {
         sherd_certificate_matrix m = { .size = sizeof m };
         int err = sherd_certificate_matrix_at(v->certificate, i, &m, d);
-        if (!err) err = sherd__operand_open(&v->in[i], cli->args[1 + i], m.rows != 1, d);
+        if (!err) err = sherd__operand_file_open(&v->in[i], cli->args[1 + i], m.rows != 1, d);
         if (err) return err;
     }
     return 0;
@@ -232,7 +232,7 @@ static int verify(sherd__cli *cli, sherd_diag *d)
         err = err ? sherd__cli_json_fail(cli, result_object(&v, cli), err, d)
                   : sherd__cli_json_end(cli, result_object(&v, cli), d);
     else if (!err) say(&v, cli);
-    for (unsigned i = 0; i < 3; i++) sherd__operand_close(&v.in[i]);
+    for (unsigned i = 0; i < 3; i++) sherd__operand_file_close(&v.in[i]);
     sherd_certificate_free(v.certificate);
     return err;
 }

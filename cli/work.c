@@ -85,7 +85,7 @@ static int judge_options(const sherd__product_run *w, sherd_op op, sherd_diag *d
                                "--%s has no effect without --%s", pairs[i].name, pairs[i].needs);
     if (op != 0) return 0;
     const sherd_scheme_info *s = scheme_of(w);
-    const sherd__option *unread = sherd__opts_unread(w->cli, s, 0);
+    const sherd__option *unread = sherd__opts_forget_unread(w->cli, s, 0);
     if (unread) return sherd__opt_refuse(unread, s, d);
     if (!sherd__opt_given(w->cli, "masks") && s->takes & SHERD_TAKES_MASKS)
         return sherd__fail(d, SHERD_EINVAL, "make them with sherd prepare",
@@ -137,7 +137,7 @@ static int read_operation(sherd__product_run *w, sherd_op op, sherd_diag *d)
 {
     sherd__cli *cli = w->cli;
     const char *output = sherd__opt_text(cli, "output");
-    bool dry = sherd__opt_in_effect(cli, "dry-run");
+    bool dry = sherd__opt_is_set(cli, "dry-run");
     w->o = (sherd_operation_options){
         .size = sizeof w->o,
         .op = op,

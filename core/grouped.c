@@ -16,9 +16,9 @@ _Static_assert(sizeof(sherd__table_key) == crypto_shorthash_KEYBYTES, "SipHash's
 
 enum { CAP_FIRST = 16 };
 
-typedef struct sherd__group {
-    sherd__chained chained;              /* must be the first member */
-    struct sherd__group *before, *after; /* list of jobs given up */
+typedef struct sherd__grouped_job {
+    sherd__chained chained;                    /* must be the first member */
+    struct sherd__grouped_job *before, *after; /* list of jobs given up */
     sherd__grouped_item *first;
     uint64_t job;
     size_t len;

@@ -50,7 +50,7 @@ typedef struct sherd__buckets {
 typedef struct sherd__grouped_item {
     sherd__chained chained;                  /* must be the first member */
     struct sherd__grouped_item *prev, *next; /* items of the same job */
-    struct sherd__group *group;
+    struct sherd__grouped_job *group;
     uint64_t number;
 } sherd__grouped_item;
 
@@ -62,7 +62,7 @@ typedef struct sherd__grouped {
     size_t all; /* len, and the items of jobs given up */
     sherd__buckets items, groups;
     size_t groups_len;
-    struct sherd__group *given_up;
+    struct sherd__grouped_job *given_up;
     bool over;   /* all jobs are given up */
     size_t from; /* if over: the first bucket of groups that is not empty */
 } sherd__grouped;

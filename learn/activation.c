@@ -157,7 +157,8 @@ static int smooth_fit(sherd__layer *l, sherd_diag *d)
 static int flatten_fit(sherd__layer *l, sherd_diag *d)
 {
     int err = same_fit(l, d);
-    if (err == 0) l->out = (sherd__form){ 1, 1, l->in.height * l->in.width * l->in.channels };
+    if (err == 0)
+        l->out = (sherd__tensor_shape){ 1, 1, l->in.height * l->in.width * l->in.channels };
     return err;
 }
 

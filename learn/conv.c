@@ -30,8 +30,8 @@ static int conv_fit(sherd__layer *l, sherd_diag *d)
                            "than the window",
                            "a conv2d window of %zu with padding %zu on an image of %zu x %zu", w,
                            l->spec.padding, l->in.height, l->in.width);
-    l->out = (sherd__form){ (high - w) / stride_of(l) + 1, (wide - w) / stride_of(l) + 1,
-                            l->spec.units };
+    l->out = (sherd__tensor_shape){ (high - w) / stride_of(l) + 1, (wide - w) / stride_of(l) + 1,
+                                    l->spec.units };
     l->cols = l->spec.units;
     if (!sherd__mul(w, w, &l->rows) || !sherd__mul(l->rows, l->in.channels, &l->rows) ||
         !sherd__mul(l->out.height, l->out.width, &pixels) ||

@@ -10,7 +10,7 @@
 #include "core/diag.h"
 #include "matrix/clones.h"
 
-bool sherd__form_size(sherd__form f, size_t *size)
+bool sherd__form_size(sherd__tensor_shape f, size_t *size)
 {
     size_t n;
     return sherd__mul(f.height, f.width, &n) && sherd__mul(n, f.channels, size);
@@ -52,7 +52,7 @@ static int dense_fit(sherd__layer *l, sherd_diag *d)
     if (!sherd__form_size(l->in, &l->rows))
         return sherd__fail(d, SHERD_ESHAPE, NULL, "a dense layer's input is too large");
     l->cols = l->spec.units;
-    l->out = (sherd__form){ 1, 1, l->cols };
+    l->out = (sherd__tensor_shape){ 1, 1, l->cols };
     return SHERD_OK;
 }
 

@@ -93,7 +93,7 @@ static void grow(uint64_t *a, uint64_t b, uint64_t c)
 
 int sherd__grader_memory(const sherd__recipe *r, size_t batch, uint64_t *bytes, sherd_diag *d)
 {
-    sherd__form in = r->in;
+    sherd__tensor_shape in = r->in;
     uint64_t numbers = 0, widest = 0;
     size_t size;
     if (!sherd__form_size(in, &size)) size = SIZE_MAX;
@@ -125,7 +125,7 @@ int sherd__grader_memory(const sherd__recipe *r, size_t batch, uint64_t *bytes, 
 int sherd__recipe_tiers(const sherd__recipe *r, size_t *tiers,
                         size_t counts[SHERD__RECIPE_LAYERS_MAX], sherd_diag *d)
 {
-    sherd__form in = r->in;
+    sherd__tensor_shape in = r->in;
     size_t n = 0;
     for (size_t i = 0; i < r->len; i++) {
         sherd__layer l = { .spec = r->layers[i], .in = in };

@@ -25,9 +25,9 @@
 #include "sherd/multiplier.h"
 
 /** The shape of one example. A plain vector of n numbers is 1 x 1 x n. */
-typedef struct sherd__form {
+typedef struct sherd__tensor_shape {
     size_t height, width, channels;
-} sherd__form;
+} sherd__tensor_shape;
 
 /** Where and how arithmetic is done. */
 typedef struct sherd__engine {
@@ -56,7 +56,7 @@ typedef struct sherd__layer_spec {
 /** A layer of a network. The network owns all that the pointers refer to. */
 typedef struct sherd__layer {
     sherd__layer_spec spec;
-    sherd__form in, out;
+    sherd__tensor_shape in, out;
     size_t rows, cols;   /* of the weights; 0 and 0 without parameters. There are cols biases. */
     size_t scratch_each; /* numbers of scratch for one example */
     sherd_dtype dtype;   /* SHERD_F64 or SHERD_F32: selects the member of each union below */
@@ -190,7 +190,7 @@ extern const sherd__layer_kind sherd__layer_max_pool;
 extern const sherd__layer_kind sherd__layer_average_pool;
 
 /** Computes how many numbers an example has. Returns false, with *size untouched, on overflow. */
-bool sherd__form_size(sherd__form f, size_t *size);
+bool sherd__form_size(sherd__tensor_shape f, size_t *size);
 /** Computes y += b, row by row. */
 void sherd__bias_add(const sherd__layer *l, size_t rows, double *y);
 /** Computes biases_gradient from dy, rows x cols, summing rows in ascending order. */

@@ -63,7 +63,7 @@ static size_t each_len(const sherd__own_tier *t)
 
 int sherd__own_chunk(const sherd__recipe *r, bool clips, size_t *chunk, size_t *kept, sherd_diag *d)
 {
-    sherd__form in = r->in;
+    sherd__tensor_shape in = r->in;
     *kept = clips ? BLOCK : 0;
     *chunk = clips ? CHUNK_MOST : SHERD__OWN_CHUNK;
     for (size_t i = 0; i < r->len && clips; i++) {

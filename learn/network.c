@@ -31,7 +31,7 @@ static void *numbers(const sherd__network *n)
 
 static int fit(sherd__network *n, const sherd__network_spec *spec, sherd_diag *d)
 {
-    sherd__form in = spec->in;
+    sherd__tensor_shape in = spec->in;
     n->first = n->len;
     for (size_t i = 0; i < n->len; i++) {
         sherd__layer *l = &n->layers[i];
@@ -81,7 +81,7 @@ typedef struct room {
     size_t used;
 } room;
 
-#define LINE 64u
+#define CACHE_LINE 64u
 
 /* Reserves memory for a batch of `each` numbers per example and sets *to to it. Returns false if
    the size overflows. */
@@ -90,7 +90,7 @@ static bool take(room *r, const sherd__network *n, size_t each, void **to)
     size_t bytes;
     if (!sherd__mul(n->batch, each, &bytes) ||
         !sherd__mul(bytes, sherd_dtype_size(n->dtype), &bytes) ||
-        !sherd__add(bytes, (LINE - bytes % LINE) % LINE, &bytes))
+        !sherd__add(bytes, (CACHE_LINE - bytes % CACHE_LINE) % CACHE_LINE, &bytes))
         return false;
     *to = r->at != NULL ? r->at + r->used : NULL;
     return sherd__add(r->used, bytes, &r->used);
@@ -169,7 +169,7 @@ static int begin(sherd__network *n, const sherd__network_spec *spec, sherd_diag 
     return !n->layers || !n->outs ? SHERD_ENOMEM : fit(n, spec, d);
 }
 
-int sherd__network_weigh(const sherd__network_spec *spec, sherd__network_weight *out, sherd_diag *d)
+int sherd__network_measure(const sherd__network_spec *spec, sherd__network_size *out, sherd_diag *d)
 {
     sherd__network n = { 0 };
     room r = { 0 };
@@ -181,7 +181,7 @@ int sherd__network_weigh(const sherd__network_spec *spec, sherd__network_weight 
                     sherd__mul(n.dtype == SHERD_F32 ? n.batch : 0, n.width * sizeof *n.widened,
                                &widened) &&
                     sherd__add(r.used, numbers, &bytes) && sherd__add(bytes, widened, &bytes);
-        *out = (sherd__network_weight){ n.count, n.width, fits ? bytes : SIZE_MAX };
+        *out = (sherd__network_size){ n.count, n.width, fits ? bytes : SIZE_MAX };
     }
     sherd__free(n.layers);
     sherd__free(n.outs);
@@ -273,7 +273,7 @@ sherd_dtype sherd__network_dtype(const sherd__network *n)
     return n->dtype;
 }
 
-static void widen(const sherd__network *n, const void *from, size_t count, double *out)
+static void copy_as_f64(const sherd__network *n, const void *from, size_t count, double *out)
 {
     const float *p = from;
     if (n->dtype == SHERD_F64) memcpy(out, from, count * sizeof *out);
@@ -282,12 +282,12 @@ static void widen(const sherd__network *n, const void *from, size_t count, doubl
 
 void sherd__network_get(const sherd__network *n, double *params)
 {
-    widen(n, n->params, n->count, params);
+    copy_as_f64(n, n->params, n->count, params);
 }
 
 void sherd__network_get_gradient(const sherd__network *n, double *gradient)
 {
-    widen(n, n->gradient, n->count, gradient);
+    copy_as_f64(n, n->gradient, n->count, gradient);
 }
 
 void sherd__network_forget_gradient(sherd__network *n)

@@ -16,7 +16,7 @@
 #include "learn/optimiser.h"
 
 typedef struct sherd__network_spec {
-    sherd__form in;
+    sherd__tensor_shape in;
     const sherd__layer_spec *layers; /* borrowed during sherd__network_new */
     size_t len;
     size_t batch; /* examples of the largest batch */
@@ -60,16 +60,16 @@ typedef struct sherd__network_hooks {
 } sherd__network_hooks;
 
 /** Size of a network. */
-typedef struct sherd__network_weight {
+typedef struct sherd__network_size {
     size_t count; /* parameters */
     size_t width; /* outputs per example */
     size_t bytes; /* of memory; SIZE_MAX: overflow */
-} sherd__network_weight;
+} sherd__network_size;
 
 /** Computes what sherd__network_new would allocate, and returns its errors, without allocating
  *  it. */
-int sherd__network_weigh(const sherd__network_spec *spec, sherd__network_weight *out,
-                         sherd_diag *d) SHERD_MUST;
+int sherd__network_measure(const sherd__network_spec *spec, sherd__network_size *out,
+                           sherd_diag *d) SHERD_MUST;
 /**
  * Fits the layers to each other and allocates all memory. Parameters are 0, unless `unset`. The
  * caller frees *out with sherd__network_free; it is NULL on failure. SHERD_EINVAL: no layer, batch

@@ -245,7 +245,7 @@ static const void *output_of(const sherd__network *n, sherd_view input)
 }
 
 /* Returns outputs in the caller's type, f64. */
-static const double *tell(sherd__network *n, const void *y, size_t rows)
+static const double *widened_outputs(sherd__network *n, const void *y, size_t rows)
 {
     const float *narrow = y;
     if (n->dtype == SHERD_F64) return y;
@@ -260,7 +260,7 @@ int sherd__network_forward(sherd__network *n, sherd__engine e, const sherd__batc
     if (err != 0) return err;
     const passing w = { n, e, batch, input_of(n, batch) };
     err = run_forward(&w, unbiased, false, d);
-    if (err == 0) *y = tell(n, output_of(n, w.input), w.input.rows);
+    if (err == 0) *y = widened_outputs(n, output_of(n, w.input), w.input.rows);
     return err;
 }
 
@@ -298,7 +298,8 @@ static int learn(sherd__network *n, sherd__engine e, const sherd__batch *batch,
     const passing w = { n, e, batch, input_of(n, batch) };
     err = pass(&w, how, &c, d);
     for (size_t i = 0; i < n->len; i++) sherd__products_release(&n->layers[i], e);
-    if (err == 0) *out = (sherd__learnt){ c, tell(n, output_of(n, w.input), w.input.rows) };
+    if (err == 0)
+        *out = (sherd__learnt){ c, widened_outputs(n, output_of(n, w.input), w.input.rows) };
     return err;
 }
 

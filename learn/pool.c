@@ -34,8 +34,8 @@ static int pool_fit(sherd__layer *l, sherd_diag *d)
     if (!sherd__form_size(l->in, &n) || w > UINT16_MAX) /* indices within a square are 32-bit
                                                            numbers */
         return sherd__fail(d, SHERD_ESHAPE, NULL, "a pool's input is too large");
-    l->out = (sherd__form){ (l->in.height - w) / stride_of(l) + 1,
-                            (l->in.width - w) / stride_of(l) + 1, l->in.channels };
+    l->out = (sherd__tensor_shape){ (l->in.height - w) / stride_of(l) + 1,
+                                    (l->in.width - w) / stride_of(l) + 1, l->in.channels };
     return SHERD_OK;
 }
 

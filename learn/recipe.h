@@ -51,7 +51,7 @@ typedef enum sherd__recipe_part {
 /** Plain data; may be copied. Numbers are those of the text, with defaults filled in. */
 typedef struct sherd__recipe {
     /* the network */
-    sherd__form in;
+    sherd__tensor_shape in;
     sherd__layer_spec layers[SHERD__RECIPE_LAYERS_MAX];
     size_t len;
     sherd__loss loss;
@@ -109,8 +109,8 @@ int sherd__recipe_network_unset(const sherd__recipe *r, size_t batch, sherd__net
                                 sherd_diag *d) SHERD_MUST;
 /** Calls sherd__network_shapes for that network. */
 int sherd__recipe_shapes(const sherd__recipe *r, sherd__network **out, sherd_diag *d) SHERD_MUST;
-/** Calls sherd__network_weigh for that network. */
-int sherd__recipe_weigh(const sherd__recipe *r, size_t batch, sherd__network_weight *out,
+/** Calls sherd__network_measure for that network. */
+int sherd__recipe_weigh(const sherd__recipe *r, size_t batch, sherd__network_size *out,
                         sherd_diag *d) SHERD_MUST;
 
 /** Returns "idx", "spiral", ...; NULL for an unknown number. */

@@ -20,8 +20,9 @@ static int read_input(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag
         if (!sherd__word_count(v->words[i], SHERD__RECIPE_SIDE_MAX, &side[i / 2]) ||
             side[i / 2] == 0 || (i + 1 < v->len && strcmp(v->words[i + 1], "x") != 0))
             return sherd__recipe_expected(v, what, NULL, d);
-    r->in = v->len == 1 ? (sherd__form){ 1, 1, (size_t)side[0] }
-                        : (sherd__form){ (size_t)side[0], (size_t)side[1], (size_t)side[2] };
+    r->in = v->len == 1
+                ? (sherd__tensor_shape){ 1, 1, (size_t)side[0] }
+                : (sherd__tensor_shape){ (size_t)side[0], (size_t)side[1], (size_t)side[2] };
     return SHERD_OK;
 }
 

@@ -212,7 +212,7 @@ int sherd__data_none(sherd_data **out, const sherd_recipe *r, size_t width, cons
 int sherd_data_load(sherd_data **out, const sherd_recipe *r, const sherd_data_source *from,
                     const uint8_t *seed, sherd_diag *d)
 {
-    sherd__network_weight w;
+    sherd__network_size w;
     sherd_data_source own;
     uint8_t fresh[32];
     *out = NULL;
@@ -332,7 +332,7 @@ static int load_inputs(sherd_data *x, const sherd__recipe *r, const char *path, 
 
 int sherd_data_inputs(sherd_data **out, const sherd_recipe *r, const char *path, sherd_diag *d)
 {
-    sherd__network_weight w;
+    sherd__network_size w;
     int err = sherd__recipe_size(r, 1, &w, d);
     *out = NULL;
     if (!err) err = sherd__data_none(out, r, w.width, "", d);

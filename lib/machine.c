@@ -54,9 +54,9 @@ const char *sherd_library_name(size_t i)
 void sherd_library_version(size_t i, char *out, size_t size)
 {
     static const char blas[] = "OpenBLAS ";
-    const char *told = i < LIBRARIES ? ask(asked[i].symbol, asked[i].takes) : NULL;
-    if (told && strncmp(told, blas, sizeof blas - 1) == 0) told += sizeof blas - 1;
-    if (told) snprintf(out, size, "%.*s", (int)strcspn(told, " "), told);
+    const char *version = i < LIBRARIES ? ask(asked[i].symbol, asked[i].takes) : NULL;
+    if (version && strncmp(version, blas, sizeof blas - 1) == 0) version += sizeof blas - 1;
+    if (version) snprintf(out, size, "%.*s", (int)strcspn(version, " "), version);
     else snprintf(out, size, "not loaded");
 }
 

@@ -41,7 +41,7 @@ struct sherd_node {
     sherd_identity *identity;
     sherd__peers allowed, peers;
     sherd__node_data data;
-    sherd__record *record; /* used by the loop's thread while it runs; NULL: none, or complete */
+    sherd__recording *record; /* used by the loop's thread while it runs; NULL: none, or complete */
     sherd__server *server;
     pthread_t thread;
     bool runs;
@@ -232,7 +232,7 @@ static int start_record(sherd_node *n, const char *dir, sherd_diag *d)
 /* Completes the record. No session is left. */
 static void end_record(sherd_node *n)
 {
-    sherd__record *record = n->record;
+    sherd__recording *record = n->record;
     n->record = NULL;
     if (record) n->record_err = sherd__record_end(record, &n->record_fault);
 }
@@ -340,7 +340,7 @@ static int open_data(sherd_node *n, const sherd_node_options *o, sherd_diag *d)
     return err;
 }
 
-static int go_on(const sherd_node_options *o, sherd_diag *d)
+static int check_interrupted(const sherd_node_options *o, sherd_diag *d)
 {
     if (!sherd__hooks_interrupted(&o->hooks)) return SHERD_OK;
     return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted before the node listened");
@@ -394,7 +394,7 @@ int sherd__node_start_with(sherd_node **out, const sherd_node_options *opt,
     err = fill_options(n, &o, d);
     if (!err) err = open_data(n, &o, d);
     if (!err) err = read_keys(n, &o, d);
-    if (!err) err = go_on(&o, d);
+    if (!err) err = check_interrupted(&o, d);
     if (!err) err = sherd__server_open(&n->server, &n->o, &n->allowed, d);
     if (!err) err = start_record(n, o.record_dir, d); /* last: a start that fails leaves none */
     n->o.name = n->o.domain = n->o.cores = NULL;      /* the caller's, and not read again */

@@ -138,8 +138,7 @@ int sherd_recipe_set(sherd_recipe *r, const char *key, const char *value, sherd_
     return SHERD_OK;
 }
 
-int sherd__recipe_size(const sherd_recipe *r, size_t batch, sherd__network_weight *out,
-                       sherd_diag *d)
+int sherd__recipe_size(const sherd_recipe *r, size_t batch, sherd__network_size *out, sherd_diag *d)
 {
     sherd_diag mine = { 0 };
     int err = sherd__recipe_weigh(&r->recipe, batch, out, &mine);

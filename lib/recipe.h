@@ -16,7 +16,7 @@ int sherd__recipe_of(sherd_recipe **out, const sherd__recipe *r, const char *nam
 /** Computes the size of its network for batches of `batch` examples, as sherd__recipe_weigh.
  *  Messages begin with the recipe's name; layers that do not fit are SHERD_EFORMAT or
  *  SHERD_ESHAPE. */
-int sherd__recipe_size(const sherd_recipe *r, size_t batch, sherd__network_weight *out,
+int sherd__recipe_size(const sherd_recipe *r, size_t batch, sherd__network_size *out,
                        sherd_diag *d) SHERD_MUST;
 
 #endif

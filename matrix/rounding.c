@@ -1,7 +1,8 @@
 /*
  * Operands are copied, scaled, rounded and scaled back: with s the exponent that nearest rounding
- * would choose, a copy holds a * 2^-s with whole |a| < 2^(bits-1), which is exact in doubles. Any
- * exponent of at least s that the inner multiplier chooses then takes it without rounding.
+ * would choose, a copy holds a * 2^-s with has_integers |a| < 2^(bits-1), which is exact in
+ * doubles. Any exponent of at least s that the inner multiplier chooses then takes it without
+ * rounding.
  */
 #include "matrix/rounding.h"
 
@@ -68,7 +69,7 @@ static uint64_t key_of(const rounding *r, uint64_t step, uint64_t tensor)
     return z;
 }
 
-static bool whole(sherd_view v)
+static bool has_integers(sherd_view v)
 {
     return v.dtype != SHERD_F64 && v.dtype != SHERD_F32;
 }
@@ -78,7 +79,7 @@ static int round_view(const rounding *r, uint64_t key, const char *name, room *t
                       sherd_diag *d)
 {
     sherd__fixed f;
-    if (whole(*v)) return SHERD_OK;
+    if (has_integers(*v)) return SHERD_OK;
     int err = sherd__fixed_choose(*v, r->bits, name, &f, d);
     if (err != 0) return err;
     if (grow(to, v->rows, v->cols) != 0)

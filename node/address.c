@@ -23,7 +23,7 @@ static void on_closed(uv_handle_t *h)
     *(bool *)h->data = true;
 }
 
-static int number_of(char out[SHERD__ADDRESS_TEXT], const struct sockaddr *addr)
+static int format_address(char out[SHERD__ADDRESS_TEXT], const struct sockaddr *addr)
 {
     if (addr->sa_family == AF_INET6)
         return uv_ip6_name((const struct sockaddr_in6 *)(const void *)addr, out,
@@ -42,7 +42,7 @@ static int wait_for(char out[SHERD__ADDRESS_TEXT], sherd__lookup *l, const char 
                                "interrupted while the name %s was looked up", host);
         uv_run(loop, UV_RUN_ONCE);
     }
-    if (!error && number_of(out, list->ai_addr) == 0) return SHERD_OK;
+    if (!error && format_address(out, list->ai_addr) == 0) return SHERD_OK;
     return sherd__fail(d, SHERD_ENET, "name an address of this machine",
                        "cannot listen on %s: name not resolved: %s", host,
                        gai_strerror(error ? error : EAI_FAMILY));

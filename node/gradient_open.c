@@ -42,7 +42,7 @@ void sherd__gradient_forget(sherd__gradient_site *site, uint64_t job)
 /* Returns the multiplications and additions for one example, forward and backward. */
 static double flops_of(const sherd__recipe *r)
 {
-    sherd__form in = r->in;
+    sherd__tensor_shape in = r->in;
     double sum = 0;
     for (size_t i = 0; i < r->len; i++) {
         sherd__layer l = { .spec = r->layers[i], .in = in };

@@ -152,8 +152,8 @@ static sherd_dtype dtype_of(unsigned width)
     return width == 1 ? SHERD_U8 : width == 2 ? SHERD_U16 : SHERD_U32;
 }
 
-unsigned sherd__metafile_table(const sherd__metafile *f, size_t i, sherd_meta_table table,
-                               uint64_t *rows, uint64_t *cols)
+unsigned sherd__metafile_index_bytes(const sherd__metafile *f, size_t i, sherd_meta_table table,
+                                     uint64_t *rows, uint64_t *cols)
 {
     const sherd_meta_operation *op = &f->ops[i];
     bool of_rows = table == SHERD_META_ROWS || table == SHERD_META_UNROWS;
@@ -227,7 +227,7 @@ static int check_arrays(const sherd__metafile *f, size_t i, size_t *members, she
     *members += 1;
     for (int t = SHERD_META_ENSHUFFLES; t <= SHERD_META_UNROWS && !err; t++) {
         uint64_t rows, cols;
-        unsigned width = sherd__metafile_table(f, i, (sherd_meta_table)t, &rows, &cols);
+        unsigned width = sherd__metafile_index_bytes(f, i, (sherd_meta_table)t, &rows, &cols);
         if (width == 0) continue;
         sherd__metafile_member(f, i, sherd__metafile_table_name((sherd_meta_table)t), name);
         err = expect(f, &(sherd__npz_array){ name, dtype_of(width), 2, rows, cols }, &at, d);
@@ -303,7 +303,7 @@ int sherd__metafile_reader(sherd__npz_reader **out, const sherd__metafile *f, si
     uint64_t rows, cols;
     size_t at;
     *out = NULL;
-    unsigned width = sherd__metafile_table(f, i, table, &rows, &cols);
+    unsigned width = sherd__metafile_index_bytes(f, i, table, &rows, &cols);
     if (width == 0)
         return sherd__fail(d, SHERD_EINVAL, NULL, "operation %s has no table of %s", f->ops[i].name,
                            sherd__metafile_table_name(table));

@@ -41,8 +41,8 @@ int sherd__metafile_open_bytes(sherd__metafile *f, const uint8_t *bytes, size_t 
 
 /** Returns the bytes per index in a table of this operation, with its shape in *rows and *cols, or
  *  0 if the file has no such table. */
-unsigned sherd__metafile_table(const sherd__metafile *f, size_t i, sherd_meta_table table,
-                               uint64_t *rows, uint64_t *cols);
+unsigned sherd__metafile_index_bytes(const sherd__metafile *f, size_t i, sherd_meta_table table,
+                                     uint64_t *rows, uint64_t *cols);
 /** Formats the name of a member, such as "z1.enshuffles". */
 void sherd__metafile_member(const sherd__metafile *f, size_t i, const char *what,
                             char out[SHERD__NPZ_NAME_SIZE]);
@@ -61,7 +61,7 @@ void sherd__metafile_exposures_sha256(uint8_t out[32], const uint32_t *exposures
 typedef struct sherd__metafile_source {
     int (*exposures)(void *ctx, size_t i, uint32_t *out, sherd_diag *d);
     /** Called for rows in ascending order, table after table, in the width of
-     *  sherd__metafile_table. */
+     *  sherd__metafile_index_bytes. */
     int (*rows)(void *ctx, size_t i, sherd_meta_table table, uint64_t row, size_t rows, void *out,
                 sherd_diag *d);
     void *ctx;

@@ -106,7 +106,7 @@ static int add_arrays(writing *w, sherd__npz_writer *out, size_t i, bool deflate
                                     deflate, (sherd__npz_source){ fill_exposures, a }, d);
     for (int t = SHERD_META_ENSHUFFLES; t <= SHERD_META_UNROWS && !err; t++) {
         uint64_t rows, cols;
-        unsigned width = sherd__metafile_table(f, i, (sherd_meta_table)t, &rows, &cols);
+        unsigned width = sherd__metafile_index_bytes(f, i, (sherd_meta_table)t, &rows, &cols);
         if (width == 0) continue;
         *++a = (array){ .w = w, .op = i, .table = (sherd_meta_table)t };
         sherd__metafile_member(f, i, sherd__metafile_table_name(a->table), name);

@@ -39,7 +39,7 @@ typedef struct stream {
 } stream;
 
 struct sherd__record_peer {
-    sherd__record *record;
+    sherd__recording *record;
     sherd__record_peer *next;
     char name[NAME_SIZE];
     char *about, *key, *domain; /* NULL: unknown */
@@ -47,14 +47,14 @@ struct sherd__record_peer {
     stream sent, received;
 };
 
-struct sherd__record {
+struct sherd__recording {
     char *dir, *side;
     int dir_fd;
     sherd__record_peer *first, **last;
     sherd_diag error; /* code 0: no error */
 };
 
-static int fail_record(const sherd__record *r, int code, const char *what, int e, sherd_diag *d)
+static int fail_record(const sherd__recording *r, int code, const char *what, int e, sherd_diag *d)
 {
     const char *hint = e == ENOSPC || e == EDQUOT ? "free some room, or record elsewhere"
                        : e == EFBIG               ? "raise the file size limit (ulimit -f)"
@@ -64,7 +64,7 @@ static int fail_record(const sherd__record *r, int code, const char *what, int e
 
 /* ---- the folder ------------------------------------------------------------------------------ */
 
-static int check_empty(const sherd__record *r, sherd_diag *d)
+static int check_empty(const sherd__recording *r, sherd_diag *d)
 {
     int fd = openat(r->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *list = fd < 0 ? NULL : fdopendir(fd);
@@ -83,7 +83,7 @@ static int check_empty(const sherd__record *r, sherd_diag *d)
     return err;
 }
 
-static int open_folder(sherd__record *r, sherd_diag *d)
+static int open_folder(sherd__recording *r, sherd_diag *d)
 {
     bool made = mkdir(r->dir, 0700) == 0;
     if (!made && errno != EEXIST) return fail_record(r, SHERD_EOPEN, "make the folder", errno, d);
@@ -100,7 +100,7 @@ static int open_folder(sherd__record *r, sherd_diag *d)
     return e ? fail_record(r, SHERD_EIO, "write README", e, d) : SHERD_OK;
 }
 
-static void free_record(sherd__record *r)
+static void free_record(sherd__recording *r)
 {
     for (sherd__record_peer *p = r->first, *next; p; p = next) {
         next = p->next;
@@ -118,10 +118,10 @@ static void free_record(sherd__record *r)
     sherd__free(r);
 }
 
-int sherd__record_new(sherd__record **out, const char *dir, const char *side, sherd_diag *d)
+int sherd__record_new(sherd__recording **out, const char *dir, const char *side, sherd_diag *d)
 {
     *out = NULL;
-    sherd__record *r = sherd__calloc(1, sizeof *r);
+    sherd__recording *r = sherd__calloc(1, sizeof *r);
     if (!r) return sherd__fail_memory(d, "a record");
     r->dir_fd = -1;
     r->last = &r->first;
@@ -138,7 +138,7 @@ int sherd__record_new(sherd__record **out, const char *dir, const char *side, sh
 
 /* ---- peers ----------------------------------------------------------------------------------- */
 
-static bool name_taken(const sherd__record *r, const char *name)
+static bool name_taken(const sherd__recording *r, const char *name)
 {
     for (const sherd__record_peer *p = r->first; p; p = p->next)
         if (!strcmp(p->name, name)) return true;
@@ -172,7 +172,7 @@ static int open_stream(sherd__record_peer *p, stream *s, const char *suffix, she
     return fail_record(p->record, SHERD_EOPEN, "make a file in it", errno, d);
 }
 
-int sherd__record_peer_add(sherd__record_peer **out, sherd__record *r, const char *name,
+int sherd__record_peer_add(sherd__record_peer **out, sherd__recording *r, const char *name,
                            sherd_diag *d)
 {
     *out = NULL;
@@ -226,7 +226,7 @@ int sherd__record_peer_domain(sherd__record_peer *p, uint32_t number, const char
 void sherd__record_tap(void *peer, bool out, const uint8_t *bytes, size_t len)
 {
     sherd__record_peer *p = peer;
-    sherd__record *r = p->record;
+    sherd__recording *r = p->record;
     stream *s = out ? &p->sent : &p->received;
     if (r->error.code || s->fd < 0 || len == 0) return;
     int e = sherd__write_all(s->fd, -1, bytes, len);
@@ -236,7 +236,7 @@ void sherd__record_tap(void *peer, bool out, const uint8_t *bytes, size_t len)
     else s->len += len;
 }
 
-const char *sherd__record_dir(const sherd__record *r)
+const char *sherd__record_dir(const sherd__recording *r)
 {
     return r->dir;
 }
@@ -250,7 +250,7 @@ void sherd__record_peer_end(sherd__record_peer *p)
 
 /* ---- coded operands -------------------------------------------------------------------------- */
 
-int sherd__record_coding(sherd__record *r, const sherd__record_coded *c, sherd_diag *d)
+int sherd__record_coding(sherd__recording *r, const sherd__record_coded *c, sherd_diag *d)
 {
     char line[512];
     int len = snprintf(line, sizeof line,
@@ -282,7 +282,7 @@ static json_t *stream_json(const sherd__record_peer *p, const stream *s, const c
     return json_pack("{s:s, s:I, s:s}", "file", file, "bytes", (json_int_t)s->len, "sha256", text);
 }
 
-static char *index_text(const sherd__record *r)
+static char *index_text(const sherd__recording *r)
 {
     json_t *root = json_object(), *peers = json_array();
     int bad = json_object_set_new(root, "schema", json_string("sherd/record/2"));
@@ -312,7 +312,7 @@ static char *index_text(const sherd__record *r)
     return text;
 }
 
-static int write_index(const sherd__record *r, sherd_diag *d)
+static int write_index(const sherd__recording *r, sherd_diag *d)
 {
     size_t path_len = strlen(r->dir) + sizeof "/index.json";
     char *path = sherd__alloc(path_len), *text = index_text(r);
@@ -333,13 +333,13 @@ static int write_index(const sherd__record *r, sherd_diag *d)
     return err;
 }
 
-int sherd__record_error(const sherd__record *r, sherd_diag *d)
+int sherd__record_error(const sherd__recording *r, sherd_diag *d)
 {
     if (!r->error.code) return SHERD_OK;
     return sherd__fail(d, r->error.code, r->error.hint, "%s", r->error.message);
 }
 
-int sherd__record_end(sherd__record *r, sherd_diag *d)
+int sherd__record_end(sherd__recording *r, sherd_diag *d)
 {
     int err = sherd__record_error(r, d);
     int index_err = write_index(r, d);

@@ -29,7 +29,7 @@
 
 #include "sherd/err.h"
 
-typedef struct sherd__record sherd__record;
+typedef struct sherd__recording sherd__recording;
 typedef struct sherd__record_peer sherd__record_peer;
 
 /**
@@ -37,14 +37,14 @@ typedef struct sherd__record_peer sherd__record_peer;
  * *out with sherd__record_end. Errors: SHERD_EOPEN if it cannot be created, is not a folder, or is
  * not empty; SHERD_EIO, SHERD_ENOMEM.
  */
-int sherd__record_new(sherd__record **out, const char *dir, const char *side,
+int sherd__record_new(sherd__recording **out, const char *dir, const char *side,
                       sherd_diag *d) SHERD_MUST;
 /**
  * Opens the two files of a peer. `name` becomes the name of the files: characters outside
  * [A-Za-z0-9._-] are replaced by '_', and a second peer of the same name gets the suffix "-2". *out
  * belongs to the recording.
  */
-int sherd__record_peer_add(sherd__record_peer **out, sherd__record *r, const char *name,
+int sherd__record_peer_add(sherd__record_peer **out, sherd__recording *r, const char *name,
                            sherd_diag *d) SHERD_MUST;
 /** Sets the description of a peer in the index (its address, key, ...); the last call is
  *  effective. */
@@ -59,7 +59,7 @@ int sherd__record_peer_domain(sherd__record_peer *p, uint32_t number, const char
  *  it. */
 void sherd__record_tap(void *peer, bool out, const uint8_t *bytes, size_t len);
 /** Returns the folder. */
-const char *sherd__record_dir(const sherd__record *r);
+const char *sherd__record_dir(const sherd__recording *r);
 /** Closes the files of a peer that sends nothing more. The files stay, and the peer is not
  *  freed. */
 void sherd__record_peer_end(sherd__record_peer *p);
@@ -83,11 +83,12 @@ typedef struct sherd__record_coded {
 
 /** Appends a line to DIR/coded.jsonl at once, so that a killed process leaves it. Any thread may
  *  call it, but only one at a time. Errors: SHERD_EIO, SHERD_EOPEN, SHERD_ENOMEM. */
-int sherd__record_coding(sherd__record *r, const sherd__record_coded *c, sherd_diag *d) SHERD_MUST;
+int sherd__record_coding(sherd__recording *r, const sherd__record_coded *c,
+                         sherd_diag *d) SHERD_MUST;
 
 /** Returns 0, or the first write error. */
-int sherd__record_error(const sherd__record *r, sherd_diag *d) SHERD_MUST;
+int sherd__record_error(const sherd__recording *r, sherd_diag *d) SHERD_MUST;
 /** Writes the index and frees everything, on failure too. */
-int sherd__record_end(sherd__record *r, sherd_diag *d) SHERD_MUST;
+int sherd__record_end(sherd__recording *r, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -36,11 +36,11 @@ typedef enum link_state {
 } link_state;
 
 /* Origin of a connection. */
-typedef struct sherd__source {
+typedef struct sherd__link_source {
     uint8_t bytes[16]; /* of its address: 4 or 16 */
     bool v4;
     bool named; /* the allow-list names this address */
-} sherd__source;
+} sherd__link_source;
 
 struct sherd__link {
     uv_loop_t *loop;
@@ -84,7 +84,7 @@ struct sherd__link {
     sherd__listener *listener;
     sherd__link *newer, *older;
     uint64_t born_ms;
-    sherd__source source;
+    sherd__link_source source;
 
     const uint8_t *rest; /* in `plain`: left for a later loop iteration */
     size_t rest_len;

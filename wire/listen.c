@@ -111,9 +111,9 @@ void sherd__listener_reject(sherd__link *l, int code, const char *reason)
 
 /* ---- half-open connections ---- */
 
-static void source_of(const struct sockaddr *addr, sherd__source *out)
+static void source_of(const struct sockaddr *addr, sherd__link_source *out)
 {
-    *out = (sherd__source){ .v4 = addr->sa_family == AF_INET };
+    *out = (sherd__link_source){ .v4 = addr->sa_family == AF_INET };
     if (out->v4) {
         memcpy(out->bytes, &((const struct sockaddr_in *)(const void *)addr)->sin_addr, 4);
         return;
@@ -123,24 +123,24 @@ static void source_of(const struct sockaddr *addr, sherd__source *out)
     memcpy(out->bytes, out->v4 ? v6->s6_addr + 12 : v6->s6_addr, out->v4 ? 4 : 16);
 }
 
-static bool same_class(const sherd__source *a, const sherd__source *b)
+static bool same_class(const sherd__link_source *a, const sherd__link_source *b)
 {
     return a->named == b->named;
 }
 
-static bool same_address(const sherd__source *a, const sherd__source *b)
+static bool same_address(const sherd__link_source *a, const sherd__link_source *b)
 {
     return same_class(a, b) && a->v4 == b->v4 && memcmp(a->bytes, b->bytes, a->v4 ? 4 : 8) == 0;
 }
 
-static bool same_prefix(const sherd__source *a, const sherd__source *b)
+static bool same_prefix(const sherd__link_source *a, const sherd__link_source *b)
 {
     return same_class(a, b) && a->v4 == b->v4 && memcmp(a->bytes, b->bytes, a->v4 ? 3 : 6) == 0;
 }
 
-typedef bool same_fn(const sherd__source *a, const sherd__source *b);
+typedef bool same_fn(const sherd__link_source *a, const sherd__link_source *b);
 
-static uint32_t count(const sherd__listener *s, const sherd__source *of, same_fn *same)
+static uint32_t count(const sherd__listener *s, const sherd__link_source *of, same_fn *same)
 {
     uint32_t n = 0;
     for (const sherd__link *l = s->oldest; l; l = l->newer) n += !l->owned && same(&l->source, of);
@@ -159,7 +159,7 @@ static void give_up(sherd__listener *s, sherd__link *l)
 
 /* Closes the oldest half-open link from this source if it is older than GRACE_MS. Returns whether
  * it did. */
-static bool replace_own(sherd__listener *s, const sherd__source *of, same_fn *same)
+static bool replace_own(sherd__listener *s, const sherd__link_source *of, same_fn *same)
 {
     sherd__link *l = s->oldest;
     while (l && (l->owned || !same(&l->source, of))) l = l->newer;
@@ -168,7 +168,7 @@ static bool replace_own(sherd__listener *s, const sherd__source *of, same_fn *sa
     return true;
 }
 
-static bool any(const sherd__source *a, const sherd__source *b)
+static bool any(const sherd__link_source *a, const sherd__link_source *b)
 {
     (void)a, (void)b;
     return true;
@@ -176,7 +176,7 @@ static bool any(const sherd__source *a, const sherd__source *b)
 
 /* Makes room for `of` when the total or the limit of its class is reached: closes a link of the
  * prefix in its class that has the most, or a link that is older than GRACE_MS. */
-static bool make_room(sherd__listener *s, const sherd__source *of, bool class_full)
+static bool make_room(sherd__listener *s, const sherd__link_source *of, bool class_full)
 {
     sherd__link *victim = NULL;
     uint32_t most = 0;
@@ -196,7 +196,7 @@ static bool make_room(sherd__listener *s, const sherd__source *of, bool class_fu
 
 /* Returns true if one more half-open connection from this source can be admitted, and makes room
  * for it if needed. */
-static bool find_place(sherd__listener *s, const sherd__source *of)
+static bool find_place(sherd__listener *s, const sherd__link_source *of)
 {
     uint32_t all = s->opt.half_open_max ? s->opt.half_open_max : HALF_OPEN_MAX;
     uint32_t most = all - all / 4;

@@ -129,7 +129,7 @@ void sherd__event_clear(sherd__event *event)
     event->text[0] = 0;
 }
 
-void sherd__session_tell(sherd__session *s, sherd__event *event)
+void sherd__session_emit_closed(sherd__session *s, sherd__event *event)
 {
     if (!s->ended || s->closed_emitted) return;
     sherd__event_clear(event);
@@ -152,7 +152,7 @@ void sherd__session_eof(sherd__session *s, int err, const char *why, sherd__even
     if (!s->ended && (s->bye_due || s->bye_offered)) end_after_bye(s);
     sherd__session_end(s, err < 0 ? err : SHERD_ECLOSED, false, "%s",
                        why && *why ? why : "connection closed without a goodbye");
-    sherd__session_tell(s, event);
+    sherd__session_emit_closed(s, event);
 }
 
 void sherd__session_bye(sherd__session *s, int code, const char *reason)
@@ -202,7 +202,7 @@ int sherd__session_feed(sherd__session *s, const uint8_t *in, size_t len, uint64
     *used = n;
     s->stats.bytes_in += n;
     if (n && s->opt.tap && !in_place) s->opt.tap(s->opt.tap_ctx, false, in, n);
-    if (err) sherd__session_tell(s, event);
+    if (err) sherd__session_emit_closed(s, event);
     return err;
 }
 
@@ -321,7 +321,7 @@ void sherd__session_tick(sherd__session *s, uint64_t now_ms, sherd__event *event
             sherd__session_end(s, SHERD_ESILENT, true, "handshake not done within %u ms",
                                SHERD__HANDSHAKE_MS);
     }
-    sherd__session_tell(s, event);
+    sherd__session_emit_closed(s, event);
 }
 
 void sherd__session_hold(sherd__session *s, bool held, uint64_t now_ms)

@@ -123,7 +123,7 @@ struct sherd__session {
 int sherd__session_end(sherd__session *s, int err, bool tell, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /** Turns *event into EV_CLOSED if the session has ended and the event was not delivered before. */
-void sherd__session_tell(sherd__session *s, sherd__event *event);
+void sherd__session_emit_closed(sherd__session *s, sherd__event *event);
 void sherd__event_clear(sherd__event *event);
 
 /* session_in.c */

@@ -43,7 +43,7 @@ static uint64_t of_optimiser(const sherd__recipe *r, uint64_t count, size_t size
 }
 
 /* Adds this process's networks: the one that is trained, those of `check`, those of its threads. */
-static int weigh_networks(const sherd_training *t, size_t batch, sherd__network_weight *w,
+static int weigh_networks(const sherd_training *t, size_t batch, sherd__network_size *w,
                           uint64_t *need, sherd_diag *d)
 {
     const sherd__recipe *r = &t->recipe->recipe;
@@ -99,7 +99,7 @@ static int compare(const sherd_training *t, uint64_t need, size_t count, sherd_d
 static int weigh(const sherd_training *t, size_t examples, size_t *width, sherd_diag *d)
 {
     const sherd__recipe *r = &t->recipe->recipe;
-    sherd__network_weight w;
+    sherd__network_size w;
     uint64_t need = 0;
     size_t batch = examples == 0 ? 1 : r->batch == 0 || r->batch > examples ? examples : r->batch;
     int err = weigh_networks(t, batch, &w, &need, d);

@@ -84,7 +84,7 @@ struct sherd__allreduce_job {
     uint64_t graded_ms;     /* when the last member of this round had computed its gradients */
     uint64_t moved_ms;      /* when the sum was last known to make progress */
     uint64_t asked_ms;      /* since when members are asked about the sum; 0: they are not asked */
-    uint64_t begun_ms;      /* start of the phase, for phases without another clock */
+    uint64_t phase_ms;      /* start of the phase, for phases without another clock */
     uint32_t looks;
     double *fetch;         /* destination of the state that is fetched */
     sherd__version *stock; /* a state for nodes that joined; becomes o.state once all agree on it */

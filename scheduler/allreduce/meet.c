@@ -104,7 +104,7 @@ void sherd__allreduce_begin_meet(sherd__allreduce_job *j)
 void sherd__allreduce_begin_connect(sherd__allreduce_job *j)
 {
     j->phase = CONNECTING;
-    j->begun_ms = j->now_ms;
+    j->phase_ms = j->now_ms;
     for (uint32_t i = 0; i < j->members && !j->w.done; i++)
         sherd__allreduce_sent(j, j->node_of[i], sherd__allreduce_send_connect(j, j->node_of[i]));
 }
@@ -151,7 +151,7 @@ static void leave_ends(sherd__allreduce_job *j, uint32_t from, uint32_t to)
 static bool wait_for_sessions(const sherd__allreduce_job *j, int64_t err)
 {
     return err == SHERD_ESILENT &&
-           j->now_ms - j->begun_ms < SHERD__HANDSHAKE_MS + SHERD__PING_MS + SHERD__DEAD_MS;
+           j->now_ms - j->phase_ms < SHERD__HANDSHAKE_MS + SHERD__PING_MS + SHERD__DEAD_MS;
 }
 
 static bool is_busy(int64_t err)

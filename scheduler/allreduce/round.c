@@ -87,10 +87,10 @@ static void count_links(sherd__allreduce_job *j)
     j->stats.link_out = j->stats.link_in = 0;
     for (uint32_t i = 0; i < j->members; i++) {
         member *m = &j->nodes[j->node_of[i]];
-        const uint64_t *told = m->figures + j->o.tiers + 2;
+        const uint64_t *reported = m->figures + j->o.tiers + 2;
         const sherd__allreduce_link_bytes *b = &m->links_before;
-        m->links_now = (sherd__allreduce_link_bytes){ b->out + told[0], b->in + told[1],
-                                                      b->bodies + told[2] };
+        m->links_now = (sherd__allreduce_link_bytes){ b->out + reported[0], b->in + reported[1],
+                                                      b->bodies + reported[2] };
     }
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         j->stats.link_out += j->nodes[i].links_now.out;

@@ -72,7 +72,7 @@ static void watch(sherd__allreduce_job *j, uint32_t node)
 /* Members that connect may wait for others for long, so their processor time says nothing. */
 static void watch_links(sherd__allreduce_job *j, uint32_t node)
 {
-    if ((double)(j->now_ms - j->begun_ms) < CONNECT_MS) return;
+    if ((double)(j->now_ms - j->phase_ms) < CONNECT_MS) return;
     j->w.owner.expel(j->w.owner.ctx, node, SHERD_ESILENT, "does not report its links");
 }
 

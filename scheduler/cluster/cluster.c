@@ -308,7 +308,7 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
                            .domain_hint = c->domain_fault.hint };
 }
 
-void sherd__cluster_tell_small(sherd_cluster *c, uint32_t node)
+void sherd__cluster_report_small(sherd_cluster *c, uint32_t node)
 {
     char has[16];
     pool_node *n = &c->nodes[node];
@@ -329,18 +329,18 @@ uint64_t sherd__cluster_pass_over(sherd_cluster *c, uint64_t memory)
     pthread_mutex_lock(&c->lock);
     uint64_t needed = c->needed = memory ? memory + c->held : 0;
     pthread_mutex_unlock(&c->lock);
-    for (uint32_t i = 0; i < c->count; i++) sherd__cluster_tell_small(c, i);
+    for (uint32_t i = 0; i < c->count; i++) sherd__cluster_report_small(c, i);
     return needed;
 }
 
-void sherd__cluster_hold(sherd_cluster *c, uint64_t bytes)
+void sherd__cluster_reserve(sherd_cluster *c, uint64_t bytes)
 {
     pthread_mutex_lock(&c->lock);
     c->held += bytes;
     pthread_mutex_unlock(&c->lock);
 }
 
-void sherd__cluster_unhold(sherd_cluster *c, uint64_t bytes)
+void sherd__cluster_unreserve(sherd_cluster *c, uint64_t bytes)
 {
     pthread_mutex_lock(&c->lock);
     c->held -= bytes;

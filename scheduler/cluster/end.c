@@ -46,7 +46,7 @@ int sherd_cluster_end(sherd_cluster *c, sherd_diag *d)
     c->job_done = true; /* no thread waits for a job any more */
     sherd__launch_stop(c->launch, mute ? GRACE_MS : 0);
     c->launch = NULL;
-    sherd__record *record = c->record;
+    sherd__recording *record = c->record;
     c->record = NULL;
     return record ? sherd__record_end(record, d) : SHERD_OK;
 }

@@ -33,8 +33,8 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out);
 uint64_t sherd__cluster_pass_over(sherd_cluster *c, uint64_t memory);
 /** Reserves so many bytes of every node's memory for kept operands, or releases them. Later plans
  *  use what is left. */
-void sherd__cluster_hold(sherd_cluster *c, uint64_t bytes);
-void sherd__cluster_unhold(sherd_cluster *c, uint64_t bytes);
+void sherd__cluster_reserve(sherd_cluster *c, uint64_t bytes);
+void sherd__cluster_unreserve(sherd_cluster *c, uint64_t bytes);
 /** Returns the present state of a node, i < sherd_cluster_size, as sherd_cluster_node_at does. */
 sherd_node_info sherd__cluster_node(sherd_cluster *c, uint32_t i);
 /** Updates the nodes' counters; otherwise sherd_cluster_node_at may be one tick of the loop
@@ -73,7 +73,7 @@ typedef struct sherd__resident_part {
  *  (NULL: none); and as a part of an operand (NULL: B is the whole operand). */
 typedef struct sherd__resident_kept {
     size_t n_max;
-    sherd__account *account;
+    sherd__exposure_account *account;
     unsigned side;
     const sherd__resident_part *part;
 } sherd__resident_kept;

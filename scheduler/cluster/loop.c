@@ -242,7 +242,7 @@ static void on_event(void *ctx, sherd__link *l, sherd__event *e)
         pthread_cond_signal(&c->changed);
         pthread_mutex_unlock(&c->lock);
         publish(c);
-        sherd__cluster_tell_small(c, n->index);
+        sherd__cluster_report_small(c, n->index);
         break;
     case SHERD__EV_CLOSED:
         on_session_over(c, n, e);
@@ -468,7 +468,7 @@ static void check_deadlines(sherd_cluster *c, uint64_t now)
 }
 
 /* Reported at once and only once, because work may continue for long. */
-static void tell_record(sherd_cluster *c)
+static void report_record(sherd_cluster *c)
 {
     sherd_diag d = { 0 };
     if (!c->record || c->record_reported || !sherd__record_error(c->record, &d)) return;
@@ -492,7 +492,7 @@ void sherd__cluster_on_tick(uv_timer_t *h)
         job_moved(c);
     }
     publish(c);
-    tell_record(c);
+    report_record(c);
     if (c->closing && c->open_links == 0) {
         uv_close((uv_handle_t *)&c->wake, NULL);
         uv_close((uv_handle_t *)&c->tick, NULL);

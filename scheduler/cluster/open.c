@@ -63,7 +63,7 @@ static int take_local(sherd_cluster *c, sherd_diag *d)
     return SHERD_OK;
 }
 
-static int take_list(sherd_cluster *c, const sherd__source *from, sherd_diag *d)
+static int take_list(sherd_cluster *c, const sherd__node_source *from, sherd_diag *d)
 {
     bool here = true;
     c->nodes = sherd__calloc(from->peers.len, sizeof *c->nodes);
@@ -365,11 +365,11 @@ static void init_lock(sherd_cluster *c)
     pthread_condattr_destroy(&attr);
 }
 
-static int open_from(sherd_cluster *c, sherd__source *from, sherd_diag *d)
+static int open_from(sherd_cluster *c, sherd__node_source *from, sherd_diag *d)
 {
     double began = sherd__clock_s();
-    int err = sherd__source_key(from, &c->identity, d);
-    if (!err) err = sherd__source_nodes(from, d);
+    int err = sherd__node_source_key(from, &c->identity, d);
+    if (!err) err = sherd__node_source_nodes(from, d);
     c->o = from->o;
     c->hooks = c->o.hooks;
     c->entropy = sherd__entropy_os();
@@ -395,9 +395,9 @@ static void forget_sources(sherd_cluster_options *o)
 
 int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sherd_diag *d)
 {
-    sherd__source from;
+    sherd__node_source from;
     *out = NULL;
-    int err = sherd__source_options(&from, opt, d);
+    int err = sherd__node_source_options(&from, opt, d);
     sherd_cluster *c = err ? NULL : sherd__calloc(1, sizeof *c);
     if (!err && !c) err = sherd__fail_memory(d, "a cluster");
     if (!err) {
@@ -405,7 +405,7 @@ int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sh
         err = open_from(c, &from, d);
         forget_sources(&c->o);
     }
-    sherd__source_fini(&from);
+    sherd__node_source_fini(&from);
     if (err) {
         sherd_cluster_close(c);
         return sherd__fail_to(d, err, "open the cluster");

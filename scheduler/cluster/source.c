@@ -23,7 +23,7 @@ static int check_source(const sherd_cluster_options *o, sherd_diag *d)
                        "no nodes are given");
 }
 
-static int read_work(sherd__source *s, sherd_diag *d)
+static int read_work(sherd__node_source *s, sherd_diag *d)
 {
     s->least = 1;
     if (!s->o.work) return SHERD_OK;
@@ -45,7 +45,7 @@ static bool is_coordinator(const sherd__peer *p)
 }
 
 /* Leaves out coordinators. */
-static int keep_nodes(sherd__source *s, sherd_diag *d)
+static int keep_nodes(sherd__node_source *s, sherd_diag *d)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->peers.len; i++)
@@ -56,7 +56,7 @@ static int keep_nodes(sherd__source *s, sherd_diag *d)
                        "%s: contains no node", s->where);
 }
 
-static int read_list(sherd__source *s, sherd_diag *d)
+static int read_list(sherd__node_source *s, sherd_diag *d)
 {
     sherd__running running;
     sherd_cluster_options *o = &s->o;
@@ -76,7 +76,7 @@ static int read_list(sherd__source *s, sherd_diag *d)
 
 /* ---- whether they are enough ----------------------------------------------------------------- */
 
-static int too_few_local(const sherd__source *s, sherd_diag *d)
+static int too_few_local(const sherd__node_source *s, sherd_diag *d)
 {
     char hint[80];
     snprintf(hint, sizeof hint, "-n %" PRIu64 "%s", s->least,
@@ -97,7 +97,7 @@ static const sherd__peer *first_of_domain(const sherd__peers *peers, size_t i)
 }
 
 /* Checks that there are enough domains. */
-static int check_domains(const sherd__source *s, sherd_diag *d)
+static int check_domains(const sherd__node_source *s, sherd_diag *d)
 {
     const sherd__peer *one = NULL, *other = NULL;
     uint64_t domains = 0;
@@ -116,7 +116,7 @@ static int check_domains(const sherd__source *s, sherd_diag *d)
                        domains == 1 ? "" : "s", s->least);
 }
 
-static int check_list(const sherd__source *s, sherd_diag *d)
+static int check_list(const sherd__node_source *s, sherd_diag *d)
 {
     for (size_t i = 0; i < s->peers.len; i++) {
         const sherd__peer *p = &s->peers.list[i];
@@ -133,7 +133,7 @@ static int check_list(const sherd__source *s, sherd_diag *d)
                        s->peers.len, s->peers.len == 1 ? "" : "s", s->least);
 }
 
-static int check_work(const sherd__source *s, sherd_diag *d)
+static int check_work(const sherd__node_source *s, sherd_diag *d)
 {
     if (s->least == 1) return SHERD_OK; /* one node is enough for the scheme */
     if (s->o.local_nodes == 0) return check_list(s, d);
@@ -142,15 +142,16 @@ static int check_work(const sherd__source *s, sherd_diag *d)
 
 /* ---- reading them ---------------------------------------------------------------------------- */
 
-int sherd__source_options(sherd__source *out, const sherd_cluster_options *opt, sherd_diag *d)
+int sherd__node_source_options(sherd__node_source *out, const sherd_cluster_options *opt,
+                               sherd_diag *d)
 {
-    *out = (sherd__source){ .least = 1 };
+    *out = (sherd__node_source){ .least = 1 };
     int err = sherd__options_read(&out->o, sizeof out->o, opt, "sherd_cluster_options", d);
     if (!err) err = check_source(&out->o, d);
     return err ? err : read_work(out, d);
 }
 
-int sherd__source_key(const sherd__source *s, sherd_identity **out, sherd_diag *d)
+int sherd__node_source_key(const sherd__node_source *s, sherd_identity **out, sherd_diag *d)
 {
     sherd__running running;
     const sherd_cluster_options *o = &s->o;
@@ -170,13 +171,13 @@ int sherd__source_key(const sherd__source *s, sherd_identity **out, sherd_diag *
                        o->nodes ? "the list" : o->nodes_file);
 }
 
-int sherd__source_nodes(sherd__source *s, sherd_diag *d)
+int sherd__node_source_nodes(sherd__node_source *s, sherd_diag *d)
 {
     int err = s->o.local_nodes ? SHERD_OK : read_list(s, d);
     return err ? err : check_work(s, d);
 }
 
-void sherd__source_fini(sherd__source *s)
+void sherd__node_source_fini(sherd__node_source *s)
 {
     sherd__peers_fini(&s->peers);
 }
@@ -184,13 +185,13 @@ void sherd__source_fini(sherd__source *s)
 int sherd_cluster_check(uint32_t *nodes, bool *loopback, const sherd_cluster_options *opt,
                         sherd_diag *d)
 {
-    sherd__source s;
+    sherd__node_source s;
     bool here = true;
-    int err = sherd__source_options(&s, opt, d);
-    if (!err && (nodes || loopback || s.least > 1)) err = sherd__source_nodes(&s, d);
+    int err = sherd__node_source_options(&s, opt, d);
+    if (!err && (nodes || loopback || s.least > 1)) err = sherd__node_source_nodes(&s, d);
     for (size_t i = 0; i < s.peers.len; i++) here = here && sherd__peer_loopback(&s.peers.list[i]);
     if (!err && nodes) *nodes = s.o.local_nodes ? s.o.local_nodes : (uint32_t)s.peers.len;
     if (!err && loopback) *loopback = here;
-    sherd__source_fini(&s);
+    sherd__node_source_fini(&s);
     return err;
 }

@@ -70,7 +70,7 @@ struct sherd_cluster {
     bool record_reported; /* used by the loop thread: a failure of recording has been reported */
     sherd_identity *identity;
     sherd__launch *launch;
-    sherd__record *record;
+    sherd__recording *record;
     sherd__executor *executor;
     sherd__buffers *answers;
     sherd__entropy entropy;
@@ -118,7 +118,7 @@ void sherd__cluster_log(void *ctx, sherd_log_level level, const char *text);
 void sherd__cluster_post(sherd_cluster *c, sherd__work work, bool last, bool drop,
                          uint32_t timeout_ms);
 /** Reports, once, a node that declares too little memory for the current work. */
-void sherd__cluster_tell_small(sherd_cluster *c, uint32_t node);
+void sherd__cluster_report_small(sherd_cluster *c, uint32_t node);
 /** Waits up to ms for a change, delivers log lines, and asks whether to stop. The lock must be
  *  held. */
 void sherd__cluster_wait(sherd_cluster *c, unsigned ms);

@@ -31,7 +31,7 @@ static void give_up(sherd__kept_share *k)
 {
     if (k->job) {
         sherd__cluster_drop(k->cluster, k->job);
-        sherd__cluster_unhold(k->cluster, k->p.kept_bytes);
+        sherd__cluster_unreserve(k->cluster, k->p.kept_bytes);
     }
     sherd__job_free(k->job);
     k->job = NULL;
@@ -51,7 +51,7 @@ static int encode(sherd__kept_share *k, sherd_diag *d)
     int err = sherd__prepare_kept(&k->p, k->a, &k->how, &k->nodes, &k->opt, d);
     if (!err) err = sherd__product_job(&k->job, k->cluster, &k->p, k->opt.strict, d);
     if (!err) {
-        sherd__cluster_hold(k->cluster, k->p.kept_bytes);
+        sherd__cluster_reserve(k->cluster, k->p.kept_bytes);
         k->encodings++;
         return SHERD_OK;
     }

@@ -58,7 +58,7 @@ struct sherd_kept {
     sherd__windows windows; /* count 0: none */
     sherd__fixed fixed;     /* exact mode, clear schemes: of all rows */
     uint64_t operation;     /* one per direction */
-    sherd__account *account;
+    sherd__exposure_account *account;
     direction *sent;
     sherd__kept_share *share; /* private schemes; then the four members above are not used */
 };
@@ -187,7 +187,7 @@ static void remote_release(void *ctx, sherd_kept *k)
         shuffles_fini(&dir->shuffles, dir->exposures);
         sherd__free(dir);
     }
-    sherd__account_free(k->account);
+    sherd__exposure_account_free(k->account);
     if (k->data)
         sherd__wipe(k->data, k->view.rows * k->view.cols * sherd_dtype_size(k->view.dtype));
     sherd__free(k->data);
@@ -234,7 +234,7 @@ static int remote_keep(void *ctx, sherd_view a, const sherd_keep_options *how, s
     sherd_kept *k = sherd__calloc(1, sizeof *k);
     if (!k || !sherd__mul(a.rows, a.cols, &len) ||
         !sherd__mul(len, sherd_dtype_size(a.dtype), &len) || !(k->data = sherd__alloc(len)) ||
-        sherd__account_new(&k->account, nodes, nodes)) {
+        sherd__exposure_account_new(&k->account, nodes, nodes)) {
         if (k) sherd__free(k->data);
         sherd__free(k);
         return sherd__fail_memory(d, "a kept operand of %zu x %zu", a.rows, a.cols);

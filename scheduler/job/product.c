@@ -413,7 +413,8 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b,
     err = sherd__prepare_part(&k->p, &m, how->part ? how->part->fixed : NULL, &k->nodes, &own, d);
     if (!err && how->account) err = follow(k, how, opt->exposure_max, d);
     if (!err) k->bytes = bytes_of(&k->p, b);
-    if (err == SHERD_EEXPOSURE && how->account) sherd__account_unplan(how->account, how->side);
+    if (err == SHERD_EEXPOSURE && how->account)
+        sherd__exposure_account_unplan(how->account, how->side);
     if (!err) {
         err = sherd__product_job(&k->job, c, &k->p, opt->strict, d);
         if (err) sherd__fail_to(d, err, "prepare the job");

@@ -188,7 +188,8 @@ uint64_t sherd_meta_bytes(const sherd_meta *meta, size_t i)
     uint64_t bytes = sherd_meta_columns(&meta->f.ops[i]) * (meta->f.settings.nodes <= 256 ? 1 : 2);
     for (int t = SHERD_META_ENSHUFFLES; t <= SHERD_META_UNROWS; t++) {
         uint64_t rows = 0, cols = 0;
-        unsigned width = sherd__metafile_table(&meta->f, i, (sherd_meta_table)t, &rows, &cols);
+        unsigned width = sherd__metafile_index_bytes(&meta->f, i, (sherd_meta_table)t, &rows,
+                                                     &cols);
         bytes += rows * cols * width;
     }
     return bytes;

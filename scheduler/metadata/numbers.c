@@ -134,7 +134,7 @@ static int read_rows(const sherd_meta *meta, const sherd__meta_part *p, sherd__n
                      uint8_t *out, sherd_diag *d)
 {
     uint64_t all, cols;
-    unsigned width = sherd__metafile_table(&meta->f, p->i, p->table, &all, &cols);
+    unsigned width = sherd__metafile_index_bytes(&meta->f, p->i, p->table, &all, &cols);
     size_t row_bytes = (size_t)cols * width;
     uint8_t *seen = sherd__alloc((size_t)cols);
     int err = seen ? SHERD_OK : sherd__meta_no_memory(d);
@@ -158,7 +158,7 @@ static int rows_of_file(sherd_meta *meta, const sherd__meta_part *p, uint8_t *ou
     sherd__npz_reader *r = NULL;
     uint8_t skipped[4096];
     uint64_t all, cols;
-    unsigned width = sherd__metafile_table(&meta->f, p->i, p->table, &all, &cols);
+    unsigned width = sherd__metafile_index_bytes(&meta->f, p->i, p->table, &all, &cols);
     uint64_t skip = p->row * cols * width;
     int err = sherd__metafile_reader(&r, &meta->f, p->i, p->table, d);
     while (!err && skip > 0) {
@@ -180,7 +180,7 @@ static int rows_of_seed(const sherd_meta *meta, const sherd__meta_part *p, uint6
     bool inverse = p->table == SHERD_META_UNSHUFFLES || p->table == SHERD_META_UNROWS;
     uint64_t all, cols;
     int err = SHERD_OK;
-    (void)sherd__metafile_table(&meta->f, p->i, p->table, &all, &cols);
+    (void)sherd__metafile_index_bytes(&meta->f, p->i, p->table, &all, &cols);
     if (inverse && !(perm = sherd__alloc((size_t)cols * 4))) return sherd__meta_no_memory(d);
     sherd__meta_key(meta, meta->f.seed, p->i, p->table, step, key);
     if (!inverse)
@@ -202,7 +202,7 @@ int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t
     uint64_t all = 0, cols = 0;
     int err = sherd__meta_index(meta, i, d);
     if (err) return err;
-    unsigned width = sherd__metafile_table(&meta->f, i, table, &all, &cols);
+    unsigned width = sherd__metafile_index_bytes(&meta->f, i, table, &all, &cols);
     if (width == 0 || row > all || rows > all - row)
         return sherd__fail(d, SHERD_EINVAL, "`sherd meta show` lists what there is",
                            "%s: operation %s has %" PRIu64 " rows of %s, rows %" PRIu64
@@ -249,7 +249,7 @@ static int lend(sherd_meta *meta, size_t i, sherd_meta_table table, sherd__meta_
                 sherd_diag *d)
 {
     uint64_t rows, cols;
-    l->width = sherd__metafile_table(&meta->f, i, table, &rows, &cols);
+    l->width = sherd__metafile_index_bytes(&meta->f, i, table, &rows, &cols);
     if (l->width == 0) return SHERD_OK;
     l->cols = (uint32_t)cols;
     if (!sherd_meta_expanded(meta)) {

@@ -44,7 +44,7 @@ static int derive(saving *s, const sherd__meta_part *p, void *out, sherd_diag *d
 {
     uint8_t key[32];
     uint64_t all, cols;
-    unsigned width = sherd__metafile_table(&s->meta->f, p->i, p->table, &all, &cols);
+    unsigned width = sherd__metafile_index_bytes(&s->meta->f, p->i, p->table, &all, &cols);
     bool inverse = p->table == SHERD_META_UNSHUFFLES || p->table == SHERD_META_UNROWS;
     size_t rows = (size_t)p->rows;
     int err = inverse ? need_scratch(s, rows * (size_t)cols * width, d) : SHERD_OK;
@@ -61,7 +61,7 @@ static int derive(saving *s, const sherd__meta_part *p, void *out, sherd_diag *d
 static int copy(saving *s, const sherd__meta_part *p, uint8_t *out, sherd_diag *d)
 {
     uint64_t all, wide;
-    unsigned width = sherd__metafile_table(&s->meta->f, p->i, p->table, &all, &wide);
+    unsigned width = sherd__metafile_index_bytes(&s->meta->f, p->i, p->table, &all, &wide);
     size_t cols = (size_t)wide, rows = (size_t)p->rows;
     int err = need_scratch(s, cols, d);
     if (!err && p->row == 0) {
@@ -85,7 +85,7 @@ static int fill_rows(void *ctx, size_t i, sherd_meta_table table, uint64_t row, 
     saving *s = ctx;
     uint64_t all, cols;
     double began = sherd__clock_s();
-    unsigned width = sherd__metafile_table(&s->meta->f, i, table, &all, &cols);
+    unsigned width = sherd__metafile_index_bytes(&s->meta->f, i, table, &all, &cols);
     const sherd__meta_part part = { i, table, row, rows };
     int err = s->derives ? derive(s, &part, out, d) : copy(s, &part, out, d);
     if (s->seconds) s->seconds[i] += sherd__clock_s() - began;

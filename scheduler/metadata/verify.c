@@ -162,7 +162,7 @@ static int check_pair(checking *c, sherd_meta_table there, sherd_meta_table back
     uint64_t rows, cols;
     c->there = there;
     c->back = back;
-    c->width = sherd__metafile_table(&c->meta->f, c->op, there, &rows, &cols);
+    c->width = sherd__metafile_index_bytes(&c->meta->f, c->op, there, &rows, &cols);
     if (c->width == 0) return SHERD_OK;
     c->cols = (size_t)cols;
     c->row_bytes = c->cols * c->width;

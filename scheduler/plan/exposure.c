@@ -19,24 +19,25 @@ typedef struct shown {
     size_t len, room;
 } shown;
 
-struct sherd__account {
+struct sherd__exposure_account {
     uint32_t domains, parts;
     shown *shown;    /* by side, domain, part */
     uint64_t *seen;  /* by side, domain */
     double *planned; /* by side, domain */
 };
 
-static shown *shown_of(const sherd__account *a, unsigned side, uint32_t domain, uint32_t part)
+static shown *shown_of(const sherd__exposure_account *a, unsigned side, uint32_t domain,
+                       uint32_t part)
 {
     return &a->shown[((size_t)side * a->domains + domain) * a->parts + part];
 }
 
-int sherd__account_new(sherd__account **out, uint32_t domains, uint32_t parts)
+int sherd__exposure_account_new(sherd__exposure_account **out, uint32_t domains, uint32_t parts)
 {
     size_t sides = SHERD__SIDES * (size_t)domains, all;
     *out = NULL;
     if (!sherd__mul(sides, parts, &all)) return SHERD_ENOMEM;
-    sherd__account *a = sherd__calloc(1, sizeof *a);
+    sherd__exposure_account *a = sherd__calloc(1, sizeof *a);
     if (!a) return SHERD_ENOMEM;
     a->domains = domains;
     a->parts = parts;
@@ -44,14 +45,14 @@ int sherd__account_new(sherd__account **out, uint32_t domains, uint32_t parts)
     a->seen = sherd__calloc(sides, sizeof *a->seen);
     a->planned = sherd__calloc(sides, sizeof *a->planned);
     if (!a->shown || !a->seen || !a->planned) {
-        sherd__account_free(a);
+        sherd__exposure_account_free(a);
         return SHERD_ENOMEM;
     }
     *out = a;
     return SHERD_OK;
 }
 
-void sherd__account_free(sherd__account *a)
+void sherd__exposure_account_free(sherd__exposure_account *a)
 {
     if (!a) return;
     size_t all = SHERD__SIDES * (size_t)a->domains * a->parts;
@@ -62,24 +63,25 @@ void sherd__account_free(sherd__account *a)
     sherd__free(a);
 }
 
-void sherd__account_plan(sherd__account *a, unsigned side, uint32_t domain, double share)
+void sherd__exposure_account_plan(sherd__exposure_account *a, unsigned side, uint32_t domain,
+                                  double share)
 {
     a->planned[(size_t)side * a->domains + domain] = share;
 }
 
-void sherd__account_unplan(sherd__account *a, unsigned side)
+void sherd__exposure_account_unplan(sherd__exposure_account *a, unsigned side)
 {
-    for (uint32_t d = 0; d < a->domains; d++) sherd__account_plan(a, side, d, 0);
+    for (uint32_t d = 0; d < a->domains; d++) sherd__exposure_account_plan(a, side, d, 0);
 }
 
-double sherd__account_planned(const sherd__account *a, uint32_t domain)
+double sherd__exposure_account_planned(const sherd__exposure_account *a, uint32_t domain)
 {
     double share = a->planned[domain] + a->planned[(size_t)a->domains + domain];
     return share < 1 ? share : 1;
 }
 
-uint64_t sherd__account_unseen(const sherd__account *a, unsigned side, uint32_t domain,
-                               uint32_t part, uint64_t from, uint64_t to)
+uint64_t sherd__exposure_account_unseen(const sherd__exposure_account *a, unsigned side,
+                                        uint32_t domain, uint32_t part, uint64_t from, uint64_t to)
 {
     const shown *s = shown_of(a, side, domain, part);
     uint64_t left = to - from;
@@ -91,10 +93,10 @@ uint64_t sherd__account_unseen(const sherd__account *a, unsigned side, uint32_t 
     return left;
 }
 
-int sherd__account_show(sherd__account *a, unsigned side, uint32_t domain, uint32_t part,
-                        uint64_t from, uint64_t to)
+int sherd__exposure_account_show(sherd__exposure_account *a, unsigned side, uint32_t domain,
+                                 uint32_t part, uint64_t from, uint64_t to)
 {
-    uint64_t fresh = sherd__account_unseen(a, side, domain, part, from, to);
+    uint64_t fresh = sherd__exposure_account_unseen(a, side, domain, part, from, to);
     if (fresh == 0) return SHERD_OK;
     shown *s = shown_of(a, side, domain, part);
     if (s->len == s->room) {
@@ -120,7 +122,7 @@ int sherd__account_show(sherd__account *a, unsigned side, uint32_t domain, uint3
     return SHERD_OK;
 }
 
-uint64_t sherd__account_seen(const sherd__account *a, uint32_t domain)
+uint64_t sherd__exposure_account_seen(const sherd__exposure_account *a, uint32_t domain)
 {
     return a->seen[domain] + a->seen[(size_t)a->domains + domain];
 }

@@ -14,31 +14,33 @@
 /** Directions in which an operand is partitioned: by rows, and by columns. */
 #define SHERD__SIDES 2u
 
-typedef struct sherd__account sherd__account;
+typedef struct sherd__exposure_account sherd__exposure_account;
 
-/** Creates an account. parts: slots of either side. The caller frees it with sherd__account_free.
- *  SHERD_ENOMEM. */
-int sherd__account_new(sherd__account **out, uint32_t domains, uint32_t parts) SHERD_MUST;
-void sherd__account_free(sherd__account *a);
+/** Creates an account. parts: slots of either side. The caller frees it with
+ *  sherd__exposure_account_free. SHERD_ENOMEM. */
+int sherd__exposure_account_new(sherd__exposure_account **out, uint32_t domains,
+                                uint32_t parts) SHERD_MUST;
+void sherd__exposure_account_free(sherd__exposure_account *a);
 /** Sets the share of the operand that the plan of a side gives to the domain. Replaces that of an
  *  earlier plan. */
-void sherd__account_plan(sherd__account *a, unsigned side, uint32_t domain, double share);
+void sherd__exposure_account_plan(sherd__exposure_account *a, unsigned side, uint32_t domain,
+                                  double share);
 /** Removes the shares of a side whose plan was not carried out. */
-void sherd__account_unplan(sherd__account *a, unsigned side);
+void sherd__exposure_account_unplan(sherd__exposure_account *a, unsigned side);
 /** Returns the sum of the shares of both sides, at most 1. */
-double sherd__account_planned(const sherd__account *a, uint32_t domain);
+double sherd__exposure_account_planned(const sherd__exposure_account *a, uint32_t domain);
 /** Returns how many of the entries [from, to) of a part the domain has not been shown on this
  *  side. */
-uint64_t sherd__account_unseen(const sherd__account *a, unsigned side, uint32_t domain,
-                               uint32_t part, uint64_t from, uint64_t to);
+uint64_t sherd__exposure_account_unseen(const sherd__exposure_account *a, unsigned side,
+                                        uint32_t domain, uint32_t part, uint64_t from, uint64_t to);
 /** Records these entries as shown. SHERD_ENOMEM: nothing is recorded. */
-int sherd__account_show(sherd__account *a, unsigned side, uint32_t domain, uint32_t part,
-                        uint64_t from, uint64_t to) SHERD_MUST;
+int sherd__exposure_account_show(sherd__exposure_account *a, unsigned side, uint32_t domain,
+                                 uint32_t part, uint64_t from, uint64_t to) SHERD_MUST;
 /**
  * Returns the number of entries shown to the domain, summed over both sides. An entry that is in a
  * row and in a column given to the domain counts twice. The result is therefore never too small,
  * but may exceed the size of the operand.
  */
-uint64_t sherd__account_seen(const sherd__account *a, uint32_t domain);
+uint64_t sherd__exposure_account_seen(const sherd__exposure_account *a, uint32_t domain);
 
 #endif

@@ -30,12 +30,12 @@ struct sherd__exposure_ledger {
     size_t left_bytes;
     given *given; /* by domain */
     uint8_t *bits;
-    uint64_t *sums;                /* scratch: two per domain */
-    uint64_t *right_from;          /* by slot and tile: number of entries in the slot's earlier
+    uint64_t *sums;           /* scratch: two per domain */
+    uint64_t *right_from;     /* by slot and tile: number of entries in the slot's earlier
                                       tiles */
-    uint64_t *right_all;           /* by slot: number of entries in all its tiles */
-    uint64_t *before, *whole;      /* by slot, if B is a part of an operand; otherwise NULL */
-    sherd__account *own, *account; /* of B: created here; the one in use */
+    uint64_t *right_all;      /* by slot: number of entries in all its tiles */
+    uint64_t *before, *whole; /* by slot, if B is a part of an operand; otherwise NULL */
+    sherd__exposure_account *own, *account; /* of B: created here; the one in use */
     unsigned side;
     uint32_t *share_of; /* threshold: by domain, the slot whose share it was given, or NOTHING */
     uint32_t *holder;   /* by slot, the domain that holds it */
@@ -108,7 +108,7 @@ static void set_planned(sherd__exposure_ledger *l)
     for (uint32_t d = 0; d < l->domains; d++) {
         double share = fraction(sum[2 * d], l->total_a);
         if (share > l->share_a) l->share_a = share, l->domain_a = d;
-        sherd__account_plan(l->account, l->side, d, fraction(sum[2 * d + 1], l->total_b));
+        sherd__exposure_account_plan(l->account, l->side, d, fraction(sum[2 * d + 1], l->total_b));
     }
 }
 
@@ -152,7 +152,7 @@ int sherd__ledger_new(sherd__exposure_ledger **out, const sherd__ledger_options 
     l->right_from = sherd__calloc((size_t)l->shape.slots * l->shape.tiles, sizeof *l->right_from);
     l->right_all = sherd__calloc(l->shape.slots, sizeof *l->right_all);
     if (!l->given || !l->bits || !l->sums || !l->domain_of_slot || !l->right_from ||
-        !l->right_all || sherd__account_new(&l->own, l->domains, l->shape.slots)) {
+        !l->right_all || sherd__exposure_account_new(&l->own, l->domains, l->shape.slots)) {
         sherd__ledger_free(l);
         return SHERD_ENOMEM;
     }
@@ -168,7 +168,7 @@ int sherd__ledger_new(sherd__exposure_ledger **out, const sherd__ledger_options 
     return SHERD_OK;
 }
 
-int sherd__ledger_follow(sherd__exposure_ledger *l, sherd__account *account, unsigned side,
+int sherd__ledger_follow(sherd__exposure_ledger *l, sherd__exposure_account *account, unsigned side,
                          const sherd__ledger_whole *whole)
 {
     size_t slots = l->shape.slots;
@@ -189,7 +189,7 @@ int sherd__ledger_follow(sherd__exposure_ledger *l, sherd__account *account, uns
 void sherd__ledger_free(sherd__exposure_ledger *l)
 {
     if (!l) return;
-    sherd__account_free(l->own);
+    sherd__exposure_account_free(l->own);
     sherd__free(l->given);
     sherd__free(l->bits);
     sherd__free(l->sums);
@@ -220,8 +220,8 @@ static void added(const sherd__exposure_ledger *l, uint32_t domain, sherd__cell 
     l->hiding.ops->entries(l->hiding.ctx, cell, a, b);
     uint64_t from = right_from(l, cell, b);
     if (bit(l->given[domain].left, left_index(l, cell))) *a = 0;
-    *b = sherd__account_unseen(l->account, l->side, domain, right_slot(l, cell.slot), from,
-                               from + *b);
+    *b = sherd__exposure_account_unseen(l->account, l->side, domain, right_slot(l, cell.slot), from,
+                                        from + *b);
 }
 
 /* Limits a sum: a domain that was given rows and columns may have been shown some entries twice,
@@ -254,7 +254,7 @@ bool sherd__ledger_may(const sherd__exposure_ledger *l, uint32_t domain, sherd__
     if (l->shape.threshold) return may_hold(l, domain, cell.slot);
     added(l, domain, cell, &a, &b);
     uint64_t then_a = l->given[domain].a + a;
-    uint64_t then_b = at_most(sherd__account_seen(l->account, domain) + b, l->total_b);
+    uint64_t then_b = at_most(sherd__exposure_account_seen(l->account, domain) + b, l->total_b);
     /* Entries already shown are always allowed. The bound is rounded to whole entries. */
     return (a == 0 || (double)then_a <= l->bound_a * (double)l->total_a + 0.5) &&
            (b == 0 || (double)then_b <= l->bound_b * (double)l->total_b + 0.5);
@@ -271,8 +271,8 @@ int sherd__ledger_give(sherd__exposure_ledger *l, uint32_t domain, sherd__cell c
     }
     l->hiding.ops->entries(l->hiding.ctx, cell, &a, &b);
     from = right_from(l, cell, &b);
-    int err = sherd__account_show(l->account, l->side, domain, right_slot(l, cell.slot), from,
-                                  from + b);
+    int err = sherd__exposure_account_show(l->account, l->side, domain, right_slot(l, cell.slot),
+                                           from, from + b);
     if (err) return err;
     added(l, domain, cell, &a, &b);
     given *g = &l->given[domain];
@@ -296,7 +296,8 @@ void sherd__ledger_next_left(sherd__exposure_ledger *l)
 double sherd__ledger_fraction(const sherd__exposure_ledger *l, uint32_t domain, int which)
 {
     if (!which || l->shape.paired) return fraction(l->given[domain].a, l->total_a);
-    return fraction(at_most(sherd__account_seen(l->account, domain), l->total_b), l->total_b);
+    return fraction(at_most(sherd__exposure_account_seen(l->account, domain), l->total_b),
+                    l->total_b);
 }
 
 double sherd__ledger_bound(const sherd__exposure_ledger *l, int which)
@@ -316,7 +317,7 @@ double sherd__ledger_planned(const sherd__exposure_ledger *l, int which, uint32_
     double most = which ? 0 : l->share_a;
     *domain = which ? 0 : l->domain_a;
     for (uint32_t d = 0; which && d < l->domains; d++) {
-        double share = sherd__account_planned(l->account, d);
+        double share = sherd__exposure_account_planned(l->account, d);
         if (share > most) most = share, *domain = d;
     }
     return most;

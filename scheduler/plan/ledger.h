@@ -37,7 +37,7 @@ typedef struct sherd__ledger_whole {
  * and the first block of a slot counts as all entries of the part in that slot. Must be called
  * before anything is given. SHERD_ENOMEM.
  */
-int sherd__ledger_follow(sherd__exposure_ledger *l, sherd__account *account, unsigned side,
+int sherd__ledger_follow(sherd__exposure_ledger *l, sherd__exposure_account *account, unsigned side,
                          const sherd__ledger_whole *whole) SHERD_MUST;
 /** Returns whether giving `cell` (and its slot's resident block) to `domain` keeps the bound. */
 bool sherd__ledger_may(const sherd__exposure_ledger *l, uint32_t domain, sherd__cell cell);

@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "audit/assign.h"
-#include "audit/members.h"
+#include "audit/subsets.h"
 #include "core/rand.h"
 
 static double best_of(const double *cost, size_t rows, size_t cols, size_t r, unsigned used,
@@ -88,28 +88,28 @@ static void empty_sets_are_assigned(void **state)
 static void small_numbers_of_coalitions_are_listed_completely(void **state)
 {
     (void)state;
-    sherd__members m;
-    assert_int_equal(sherd__members_choose(&m, 7, 2, 200, 1), 0);
+    sherd__subsets m;
+    assert_int_equal(sherd__subsets_choose(&m, 7, 2, 200, 1), 0);
     assert_true(m.len == 21 && m.of == 21);
     for (uint32_t i = 0; i < m.len; i++) {
         assert_true(m.list[2 * i] < m.list[2 * i + 1] && m.list[2 * i + 1] < 7);
         for (uint32_t j = 0; j < i; j++)
             assert_false(m.list[2 * i] == m.list[2 * j] && m.list[2 * i + 1] == m.list[2 * j + 1]);
     }
-    sherd__members_fini(&m);
-    assert_int_equal(sherd__members_choose(&m, 7, 7, 200, 1), 0);
+    sherd__subsets_fini(&m);
+    assert_int_equal(sherd__subsets_choose(&m, 7, 7, 200, 1), 0);
     assert_true(m.len == 1 && m.list[6] == 6);
-    sherd__members_fini(&m);
-    assert_int_equal(sherd__members_choose(&m, 3, 4, 200, 1), 0);
+    sherd__subsets_fini(&m);
+    assert_int_equal(sherd__subsets_choose(&m, 3, 4, 200, 1), 0);
     assert_int_equal(m.len, 0);
 }
 
 static void large_numbers_of_coalitions_are_sampled_without_repetition(void **state)
 {
     (void)state;
-    sherd__members m, again;
+    sherd__subsets m, again;
     uint32_t seen[40] = { 0 };
-    assert_int_equal(sherd__members_choose(&m, 40, 3, 200, 9), 0);
+    assert_int_equal(sherd__subsets_choose(&m, 40, 3, 200, 9), 0);
     assert_true(m.len == 200 && m.of == 9880);
     for (uint32_t i = 0; i < m.len; i++) {
         const uint32_t *a = m.list + 3 * i;
@@ -120,13 +120,13 @@ static void large_numbers_of_coalitions_are_sampled_without_repetition(void **st
                          a[2] == m.list[3 * j + 2]);
     }
     for (unsigned k = 0; k < 40; k++) assert_in_range(seen[k], 2, 40); /* 15 on average */
-    assert_int_equal(sherd__members_choose(&again, 40, 3, 200, 9), 0);
+    assert_int_equal(sherd__subsets_choose(&again, 40, 3, 200, 9), 0);
     assert_memory_equal(again.list, m.list, 600 * sizeof *m.list);
-    sherd__members_fini(&m);
-    sherd__members_fini(&again);
-    assert_int_equal(sherd__members_choose(&m, 1000, 60, 3, 9), 0);
+    sherd__subsets_fini(&m);
+    sherd__subsets_fini(&again);
+    assert_int_equal(sherd__subsets_choose(&m, 1000, 60, 3, 9), 0);
     assert_true(m.len == 3 && m.of == UINT64_MAX);
-    sherd__members_fini(&m);
+    sherd__subsets_fini(&m);
 }
 
 int main(void)

@@ -63,9 +63,9 @@ static void options_of_the_command_line_are_left_for_the_caller_to_refuse(void *
     (void)state;
     static const char *const names[] = { "check", "spare", "group", NULL };
     parse("--spare 2 --group 4", spare_and_check, "");
-    assert_true(sherd__opt_ineffective(&cli, "spare"));
+    assert_true(sherd__opt_forget_unless_argv(&cli, "spare"));
     assert_int_equal(sherd__opt_int(&cli, "spare"), 2); /* still set: the caller can name it */
-    assert_string_equal(sherd__opts_ineffective(&cli, names), "spare");
+    assert_string_equal(sherd__opts_forget_unless_argv(&cli, names), "spare");
 }
 
 static void options_of_other_places_are_forgotten(void **state)
@@ -75,15 +75,15 @@ static void options_of_other_places_are_forgotten(void **state)
     parse("", spare_and_check, "group = 7\nnodes = here.txt\nbits = 12\n");
     assert_int_equal(sherd__opt_int(&cli, "spare"), 3);
     assert_int_equal(sherd__opt_int(&cli, "group"), 7);
-    assert_true(sherd__opt_in_effect(&cli, "nodes"));
-    assert_null(sherd__opts_ineffective(&cli, names));
+    assert_true(sherd__opt_is_set(&cli, "nodes"));
+    assert_null(sherd__opts_forget_unless_argv(&cli, names));
     assert_int_equal(sherd__opt_int(&cli, "spare"), 0); /* its preset */
     assert_int_equal(sherd__opt_int(&cli, "group"), 0);
     assert_false(sherd__opt_flag(&cli, "check"));
     assert_null(sherd__opt_text(&cli, "nodes"));
     for (size_t i = 0; names[i]; i++) {
         assert_false(sherd__opt_given(&cli, names[i]));
-        assert_false(sherd__opt_in_effect(&cli, names[i]));
+        assert_false(sherd__opt_is_set(&cli, names[i]));
     }
 }
 
@@ -93,9 +93,10 @@ static void options_that_are_not_set_or_do_not_exist_are_ignored(void **state)
     (void)state;
     parse("--no-check", NULL, "");
     assert_null(
-        sherd__opts_ineffective(&cli, names)); /* a flag that is turned off has no effect anyway */
-    assert_false(sherd__opt_in_effect(&cli, "check"));
-    assert_false(sherd__opt_in_effect(&cli, "scheme"));
+        sherd__opts_forget_unless_argv(&cli,
+                                       names)); /* a flag that is turned off has no effect anyway */
+    assert_false(sherd__opt_is_set(&cli, "check"));
+    assert_false(sherd__opt_is_set(&cli, "scheme"));
     assert_int_equal(sherd__opt_choice(&cli, "scheme"), 0);
     assert_false(sherd__opts_clash(&cli, "check", "scheme"));
 }
@@ -143,16 +144,17 @@ static void an_option_that_the_scheme_does_not_read_is_found(void **state)
     const sherd_scheme_info *plain = sherd_scheme_get(SHERD_PLAIN),
                             *share = sherd_scheme_get(SHERD_SHARE);
     parse("--spare 1 --encoding csr", NULL, "");
-    assert_string_equal(sherd__opts_unread(&cli, plain, 0)->name, "spare");
-    assert_string_equal(sherd__opts_unread(&cli, share, 0)->name, "encoding");
-    assert_null(sherd__opts_unread(&cli, plain, SHERD_TAKES_COLLUDING));
+    assert_string_equal(sherd__opts_forget_unread(&cli, plain, 0)->name, "spare");
+    assert_string_equal(sherd__opts_forget_unread(&cli, share, 0)->name, "encoding");
+    assert_null(sherd__opts_forget_unread(&cli, plain, SHERD_TAKES_COLLUDING));
     parse("", spare_and_check, "group = 4\n");
-    assert_null(sherd__opts_unread(&cli, plain, 0));
+    assert_null(sherd__opts_forget_unread(&cli, plain, 0));
     assert_int_equal(sherd__opt_int(&cli, "spare"), 0); /* the preset: forgotten */
     assert_int_equal(sherd__opt_int(&cli, "group"), 0);
     parse("--public b", NULL, "");
-    assert_null(sherd__opts_unread(&cli, share, 0));
-    assert_string_equal(sherd__opts_unread(&cli, sherd_scheme_get(SHERD_BLIND), 0)->name, "public");
+    assert_null(sherd__opts_forget_unread(&cli, share, 0));
+    assert_string_equal(sherd__opts_forget_unread(&cli, sherd_scheme_get(SHERD_BLIND), 0)->name,
+                        "public");
 }
 
 static void its_refusal_names_a_scheme_that_reads_it(void **state)

@@ -15,7 +15,7 @@ static void a_node_confirms_and_answers_once_and_only_for_enough_survivors(void 
 {
     session s;
     uint64_t out[8];
-    uint32_t told;
+    uint32_t confirming;
     uint8_t statement[SHERD__CONFIRMATION];
     const uint32_t all[] = { 0, 1, 2, 3, 4 }, twice[] = { 0, 1, 1, 2 }, far[] = { 0, 1, 2, 5 };
     (void)state;
@@ -29,12 +29,12 @@ static void a_node_confirms_and_answers_once_and_only_for_enough_survivors(void 
     assert_int_equal(sherd__aggregate_confirmed(m, 1, NULL),
                      SHERD_EINVAL); /* the node has no survivors yet */
     assert_int_equal(sherd__aggregate_answer(m, out, NULL), SHERD_EINVAL);
-    assert_null(sherd__aggregate_survivors(m, &told));
+    assert_null(sherd__aggregate_survivors(m, &confirming));
     assert_int_equal(sherd__aggregate_confirm(m, all, 4, statement, NULL), 0);
     assert_int_equal(sherd__aggregate_confirm(m, all, 4, statement, NULL), SHERD_EINVAL);
     assert_int_equal(sherd__aggregate_confirm(m, all, 5, statement, NULL), SHERD_EINVAL);
-    assert_memory_equal(sherd__aggregate_survivors(m, &told), all, 4 * sizeof *all);
-    assert_int_equal(told, 4);
+    assert_memory_equal(sherd__aggregate_survivors(m, &confirming), all, 4 * sizeof *all);
+    assert_int_equal(confirming, 4);
     assert_int_equal(sherd__aggregate_answer(m, out, NULL), SHERD_EFEWNODES);
     for (uint32_t i = 0; i < 4; i++) /* node 1 twice */
         assert_int_equal(sherd__aggregate_confirmed(m, i < 3 ? i : 1, NULL), 0);
@@ -50,9 +50,9 @@ static void a_node_confirms_and_answers_once_and_only_for_enough_survivors(void 
     session_end(&s);
 }
 
-/* Gives each honest node one of two sets of survivors (bits of `told`); colluding nodes confirm
- * both. answers: the number of honest nodes that answer for each set. */
-static void split(session *s, unsigned told, uint32_t answers[2])
+/* Gives each honest node one of two sets of survivors (bits of `confirming`); colluding nodes
+ * confirm both. answers: the number of honest nodes that answer for each set. */
+static void split(session *s, unsigned confirming, uint32_t answers[2])
 {
     const uint32_t all[MOST] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 };
     uint32_t n = s->a.nodes, honest = n - s->a.colluding;
@@ -60,11 +60,11 @@ static void split(session *s, unsigned told, uint32_t answers[2])
     uint8_t statement[SHERD__CONFIRMATION];
     answers[0] = answers[1] = 0;
     for (uint32_t i = 0; i < honest; i++) {
-        unsigned set = told >> i & 1;
+        unsigned set = confirming >> i & 1;
         assert_int_equal(sherd__aggregate_confirm(s->node[i], all + set, n - set, statement, NULL),
                          0);
         for (uint32_t k = 0; k < n; k++)
-            if (k >= honest || (told >> k & 1) == set)
+            if (k >= honest || (confirming >> k & 1) == set)
                 assert_int_equal(sherd__aggregate_confirmed(s->node[i], k, NULL), 0);
         answers[set] += sherd__aggregate_answer(s->node[i], out, NULL) == 0;
     }
@@ -81,9 +81,9 @@ static void however_survivors_are_split_at_most_one_set_is_answered(void **state
         uint64_t round = 1;
         uint32_t answers[2], honest = shapes[q][0] - shapes[q][2];
         session_begin(&s, shapes[q][0], shapes[q][1], shapes[q][2], 8, 30 + q);
-        for (unsigned told = 0; told < 1u << honest; told++) {
+        for (unsigned confirming = 0; confirming < 1u << honest; confirming++) {
             session_round(&s, round++);
-            split(&s, told, answers);
+            split(&s, confirming, answers);
             assert_true(answers[0] == 0 || answers[1] == 0);
             opened += answers[0] + answers[1] + s.a.colluding >= s.a.threshold;
             none += answers[0] + answers[1] == 0;

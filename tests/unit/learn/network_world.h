@@ -13,7 +13,7 @@
 #define COUNT_MAX 2000
 
 typedef struct plan {
-    sherd__form in;
+    sherd__tensor_shape in;
     sherd__layer_spec layers[LAYERS_MAX];
     sherd__loss loss;
     double l2;

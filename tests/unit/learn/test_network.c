@@ -205,7 +205,7 @@ static void softmax_and_sigmoid_handle_large_inputs(void **s)
 /* Returns pixel (y, x) of an example with its padding. */
 static double padded(const plan *p, size_t row, size_t y, size_t x, size_t c, size_t padding)
 {
-    const sherd__form in = p->in;
+    const sherd__tensor_shape in = p->in;
     if (y < padding || x < padding || y - padding >= in.height || x - padding >= in.width) return 0;
     return net_inputs[((row * in.height + y - padding) * in.width + x - padding) * in.channels + c];
 }

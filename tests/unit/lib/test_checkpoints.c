@@ -40,7 +40,7 @@ static int end(void **state)
 }
 
 typedef struct watched {
-    unsigned asked, stop_at, begun, ended;
+    unsigned asked, stop_at, writes_begun, writes_ended;
 } watched;
 
 static bool interrupted(void *ctx)
@@ -52,8 +52,8 @@ static bool interrupted(void *ctx)
 static void on_checkpoint(void *ctx, bool writes)
 {
     watched *w = ctx;
-    *(writes ? &w->begun : &w->ended) += 1;
-    assert_true(w->begun == w->ended + writes);
+    *(writes ? &w->writes_begun : &w->writes_ended) += 1;
+    assert_true(w->writes_begun == w->writes_ended + writes);
 }
 
 static sherd_train_options options(watched *w)
@@ -68,7 +68,7 @@ static sherd_train_options options(watched *w)
 }
 
 /* Interrupts a training after 7 steps. */
-static void stopped(const sherd_train_options *o)
+static void interrupt_after_7_steps(const sherd_train_options *o)
 {
     sherd_diag d = { 0 };
     int err = world_run(NULL, o, NULL, &d);
@@ -86,8 +86,9 @@ static void a_resumed_training_has_the_bits_of_an_uninterrupted_one(void **s)
     const sherd_train_options plain = { .size = sizeof plain, .seed = world_seed };
     sherd_train_options o = options(&w);
     assert_int_equal(world_run(NULL, &plain, whole, &d), 0);
-    stopped(&o);
-    assert_true(w.begun == 3 && w.ended == 3); /* before the first step, after 4, after 7 */
+    interrupt_after_7_steps(&o);
+    assert_true(w.writes_begun == 3 &&
+                w.writes_ended == 3); /* before the first step, after 4, after 7 */
     o.resume = true;
     o.seed = NULL; /* that of the checkpoint */
     sherd_training *t = world_new(NULL, &o, &err, &d);
@@ -111,7 +112,7 @@ static void a_checkpoint_is_a_model(void **s)
     sherd_model *m;
     sherd_diag d = { 0 };
     sherd_train_options o = options(&w);
-    stopped(&o);
+    interrupt_after_7_steps(&o);
     snprintf(file, sizeof file, "%s/checkpoint-000000000007.npz", path);
     if (sherd_model_load(&m, file, &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd_model_outputs(m), 3);
@@ -125,7 +126,7 @@ static void another_training_is_not_continued(void **s)
     static const sherd_product_options exact = { .size = sizeof exact, .exact = true };
     watched w = { .stop_at = 8 };
     sherd_train_options o = options(&w);
-    stopped(&o);
+    interrupt_after_7_steps(&o);
     o.resume = true;
     static const struct {
         const char *more, *words;

@@ -189,7 +189,7 @@ static bool first_report(void *ctx, uint32_t node, uint32_t what, const char *re
     world *w = ctx;
     (void)node;
     snprintf(w->reason, sizeof w->reason, "%s", reason);
-    return what & ~w->told;
+    return what & ~w->already_reported;
 }
 
 static void hear(void *ctx, sherd_log_level level, const char *text)

@@ -59,7 +59,7 @@ typedef struct world {
     uint32_t needs; /* kinds of arithmetic that the job needs */
     uint32_t other; /* this many nodes, the first ones, have two devices with these kinds */
     uint32_t does[2];
-    uint32_t told; /* what the log says already that nodes cannot do (first_report) */
+    uint32_t already_reported; /* what the log says already that nodes cannot do (first_report) */
     char reason[SHERD__TEXT_MAX + 24]; /* the last one given to first_report */
     bool behind; /* the executor is delayed: several answers arrive before one is judged */
     char said[4096];

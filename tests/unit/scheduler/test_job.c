@@ -180,7 +180,7 @@ static void what_an_earlier_job_has_said_is_not_said_again(void **state)
 {
     (void)state;
     for (int said = 0; said < 2; said++) {
-        world w = { .told = said ? SHERD__JOB_CANNOT_WORK : 0 };
+        world w = { .already_reported = said ? SHERD__JOB_CANNOT_WORK : 0 };
         world_start(&w, 2, 1, 3, 4, 1, false);
         world_settle(&w);
         for (unsigned i = 0; i < 12; i++) {

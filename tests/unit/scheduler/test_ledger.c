@@ -197,7 +197,7 @@ static void cut(layout *l, uint32_t tiles)
     }
 }
 
-static sherd__exposure_ledger *followed(layout *l, sherd__account *account, unsigned side,
+static sherd__exposure_ledger *followed(layout *l, sherd__exposure_account *account, unsigned side,
                                         double bound)
 {
     static const uint32_t domain_of[] = { 0, 1, 2, 3 };
@@ -213,8 +213,8 @@ static void exposure_of_a_kept_operand_counts_in_every_later_ledger(void **state
 {
     (void)state;
     layout l;
-    sherd__account *account;
-    assert_int_equal(sherd__account_new(&account, 4, 4), SHERD_OK);
+    sherd__exposure_account *account;
+    assert_int_equal(sherd__exposure_account_new(&account, 4, 4), SHERD_OK);
     cut(&l, 1);
     sherd__exposure_ledger *led = followed(&l, account, 0, 0);
     assert_true(sherd__ledger_bound(led, 1) == 0.5);
@@ -233,16 +233,16 @@ static void exposure_of_a_kept_operand_counts_in_every_later_ledger(void **state
     }
     assert_true(sherd__ledger_fraction(led, 0, 1) == 0.5);
     sherd__ledger_free(led);
-    sherd__account_free(account);
+    sherd__exposure_account_free(account);
 }
 
 static void both_orientations_of_an_operand_share_one_account(void **state)
 {
     (void)state;
     layout l;
-    sherd__account *account;
+    sherd__exposure_account *account;
     uint32_t domain;
-    assert_int_equal(sherd__account_new(&account, 4, 4), SHERD_OK);
+    assert_int_equal(sherd__exposure_account_new(&account, 4, 4), SHERD_OK);
     cut(&l, 1);
     sherd__exposure_ledger *rows = followed(&l, account, 0, 0.4), *cols;
     assert_true(sherd__ledger_planned(rows, 1, &domain) == 0.25);
@@ -262,7 +262,7 @@ static void both_orientations_of_an_operand_share_one_account(void **state)
     assert_true(sherd__ledger_fraction(cols, 1, 1) == 1); /* at most all of it */
     sherd__ledger_free(rows);
     sherd__ledger_free(cols);
-    sherd__account_free(account);
+    sherd__exposure_account_free(account);
 }
 
 /* Three parts of one operand; each slot has 30 entries of every part, 90 of the whole. */
@@ -270,12 +270,12 @@ static void exposure_of_parts_counts_in_proportion_to_the_whole(void **state)
 {
     (void)state;
     layout l;
-    sherd__account *account;
+    sherd__exposure_account *account;
     sherd__exposure_ledger *led[4];
     static const uint32_t domain_of[] = { 0, 1, 2, 3 };
     static const uint64_t all[] = { 90, 90, 90, 90 };
     uint32_t domain;
-    assert_int_equal(sherd__account_new(&account, 4, 4), SHERD_OK);
+    assert_int_equal(sherd__exposure_account_new(&account, 4, 4), SHERD_OK);
     cut(&l, 3);
     memset(l.a, 0, sizeof l.a); /* only B matters */
     sherd__hiding h = { &ops, &l };
@@ -302,15 +302,15 @@ static void exposure_of_parts_counts_in_proportion_to_the_whole(void **state)
     assert_int_equal(sherd__ledger_give(led[3], 0, (sherd__cell){ 1, 2, 0 }), SHERD_OK);
     assert_true(sherd__ledger_fraction(led[3], 0, 1) == 30.0 / 360);
     for (unsigned i = 0; i < 4; i++) sherd__ledger_free(led[i]);
-    sherd__account_free(account);
+    sherd__exposure_account_free(account);
 }
 
 static void a_returning_node_costs_nothing_and_its_replacement_counts(void **state)
 {
     (void)state;
     layout l;
-    sherd__account *account;
-    assert_int_equal(sherd__account_new(&account, 4, 4), SHERD_OK);
+    sherd__exposure_account *account;
+    assert_int_equal(sherd__exposure_account_new(&account, 4, 4), SHERD_OK);
     cut(&l, 2);
     sherd__exposure_ledger *led = followed(&l, account, 0, 0.5);
     for (unsigned session = 0; session < 3; session++) { /* its blocks are sent in each session */
@@ -324,7 +324,7 @@ static void a_returning_node_costs_nothing_and_its_replacement_counts(void **sta
     assert_true(sherd__ledger_fraction(led, 3, 1) == 0.125);
     assert_true(sherd__ledger_fraction(led, 2, 1) == 0.25);
     sherd__ledger_free(led);
-    sherd__account_free(account);
+    sherd__exposure_account_free(account);
 }
 
 static void every_failed_allocation_is_reported(void **state)

@@ -51,7 +51,7 @@ static void codes_are_written_as_given(void **s)
         "                'stays': True, 'largest': 65280, 'right': 0}\n"
         "assert l[1]['stays'] is False and l[1]['right'] == 65535\n"
         "assert os.stat('rec/coded.jsonl').st_mode & 0o777 == 0o600\n";
-    sherd__record *r;
+    sherd__recording *r;
     sherd__record_coded c = { .job = UINT64_C(0xfedcba9876543210),
                               .scheme = "share",
                               .blocks = 3,
@@ -90,7 +90,7 @@ static void messages_of_both_directions_are_in_the_folder(void **s)
         "        data = open('rec/' + p[side]['file'], 'rb').read()\n"
         "        assert len(data) == p[side]['bytes']\n"
         "        assert hashlib.sha256(data).hexdigest() == p[side]['sha256']\n";
-    sherd__record *r;
+    sherd__recording *r;
     sherd__record_peer *p, *q;
     struct stat st;
     assert_int_equal(sherd__record_new(&r, scratch_path("rec"), "coordinator", NULL), 0);
@@ -126,7 +126,7 @@ static void messages_of_both_directions_are_in_the_folder(void **s)
 static void an_empty_folder_is_used_and_closed_to_other_users(void **s)
 {
     (void)s;
-    sherd__record *r;
+    sherd__recording *r;
     struct stat st;
     assert_int_equal(mkdir(scratch_path("rec"), 0755), 0);
     assert_int_equal(sherd__record_new(&r, scratch_path("rec"), "node", NULL), 0);
@@ -143,7 +143,7 @@ static void a_folder_in_use_a_file_and_a_missing_parent_are_refused(void **s)
     scratch_write("file", "x", 1);
     const char *bad[] = { scratch_path("full"), scratch_path("file"), scratch_path("no/rec"), "" };
     for (size_t i = 0; i < 4; i++) {
-        sherd__record *r;
+        sherd__recording *r;
         sherd_diag d = { 0 };
         assert_int_equal(sherd__record_new(&r, bad[i], "node", &d), SHERD_EOPEN);
         assert_null(r);
@@ -159,7 +159,7 @@ static void peers_of_any_name_get_distinct_files(void **s)
     static const char *const names[] = { "n", "n", "n-2",        "../../etc/passwd", ".hidden",
                                          "",  "",  "[::1]:7001", "\xff\xff" };
     char longest[300];
-    sherd__record *r;
+    sherd__recording *r;
     sherd__record_peer *p;
     memset(longest, 'x', 299);
     longest[299] = '\0';
@@ -180,7 +180,7 @@ static int record_past_limit(void)
 {
     static const uint8_t block[60000];
     struct rlimit lim = { 100000, 100000 };
-    sherd__record *r;
+    sherd__recording *r;
     sherd__record_peer *p, *q;
     sherd_diag d = { 0 };
     signal(SIGXFSZ, SIG_IGN);
@@ -218,7 +218,7 @@ static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     for (size_t n = 1, reached = 1; reached; n++) {
-        sherd__record *r;
+        sherd__recording *r;
         sherd__record_peer *p;
         scratch_clear();
         sherd__alloc_fail_nth(n);

@@ -23,7 +23,7 @@
 
 /* ---- rejected peers -------------------------------------------------------------------------- */
 
-static void an_unknown_client_is_told_that_its_key_is_not_allowed(void **s)
+static void an_unknown_client_learns_that_its_key_is_not_allowed(void **s)
 {
     (void)s;
     char key[SHERD__FINGERPRINT_TEXT];
@@ -365,7 +365,7 @@ static void a_listed_address_does_not_shorten_the_handshakes_of_others(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_unknown_client_is_told_that_its_key_is_not_allowed),
+        cmocka_unit_test(an_unknown_client_learns_that_its_key_is_not_allowed),
         cmocka_unit_test(a_node_with_another_key_is_refused),
         cmocka_unit_test(the_accept_callback_may_reject_a_known_key),
         cmocka_unit_test(plain_text_is_rejected),

@@ -1,5 +1,5 @@
 /* Subsets in lexicographic order, or drawn by Floyd's method and kept if they are new. */
-#include "audit/members.h"
+#include "audit/subsets.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -41,10 +41,10 @@ static void draw(const sherd__entropy *e, uint32_t *m, uint32_t n, uint32_t size
     }
 }
 
-int sherd__members_choose(sherd__members *out, uint32_t n, uint32_t size, uint32_t most,
+int sherd__subsets_choose(sherd__subsets *out, uint32_t n, uint32_t size, uint32_t most,
                           uint64_t seed)
 {
-    sherd__members m = { .size = size };
+    sherd__subsets m = { .size = size };
     sherd__seeded state;
     sherd__entropy e = sherd__entropy_seeded(&state, seed);
     size_t cells;
@@ -71,7 +71,7 @@ int sherd__members_choose(sherd__members *out, uint32_t n, uint32_t size, uint32
     return SHERD_OK;
 }
 
-void sherd__members_fini(sherd__members *m)
+void sherd__subsets_fini(sherd__subsets *m)
 {
     sherd__free(m->list);
     memset(m, 0, sizeof *m);
