@@ -185,11 +185,19 @@ static const sherd__verb down = {
     .run = run_down,
 };
 
+static const sherd__example examples[] = {
+    { "sherd cluster up -n 7", "starts seven nodes, which later commands use" },
+    { "sherd multiply A.npy B.npy -o C.npy", "computes over them" },
+    { "sherd cluster down", "ends them" },
+    { 0 },
+};
+
 static const sherd__verb *const subs[] = { &up, &status, &down, NULL };
 
 const sherd__verb sherd__verb_cluster = {
     .name = "cluster",
     .usage = "up|status|down",
     .summary = "keep local nodes running between commands",
+    .examples = examples,
     .subs = subs,
 };

@@ -34,7 +34,7 @@ typedef struct sherd__remote_products {
 #define SHERD__OPT_ELEMENTWISE                                                                     \
     {.name = "elementwise", .type = SHERD__CHOICE, .arg = "WHERE", .preset = "here",               \
      .choices = sherd__choices_elementwise,                                                        \
-     .help = "sigmoid, tanh, ReLU: computed on this machine, or over the nodes (not private)"}
+     .help = "sigmoid, tanh, ReLU: here (on this machine), or nodes (over them; not private)"}
 #define SHERD__OPT_ROUNDING                                                                        \
     {.name = "rounding", .type = SHERD__CHOICE, .arg = "HOW", .preset = "nearest",                 \
      .choices = sherd__choices_rounding,                                                           \
