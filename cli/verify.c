@@ -106,9 +106,18 @@ static void say_check(const sherd_certificate_info *c, const sherd__cli *cli)
                             "(Freivalds with real weights and a tolerance)");
 }
 
+/* Returns whether the scheme is known, and private. */
+static bool is_private(const char *name)
+{
+    const sherd_scheme_info *s;
+    for (size_t i = 0; (s = sherd_scheme_at(i)); i++)
+        if (strcmp(s->name, name) == 0) return sherd_scheme_private(s->scheme);
+    return false;
+}
+
 static void say_scheme(const sherd_certificate_info *c, const sherd__cli *cli)
 {
-    if (c->colluding)
+    if (c->colluding && is_private(c->scheme))
         sherd__cli_say(cli, "scheme: %s, against any %" PRIu32 " of %" PRIu32 " domains together",
                        c->scheme, c->colluding, c->domains);
     else sherd__cli_say(cli, "scheme: %s, which claims no privacy", c->scheme);

@@ -16,6 +16,9 @@
 
 #define SCHEMA "sherd/certificate/1"
 
+/* Ranges of what a coordinator can truthfully state. */
+enum { PRIME_MAX = (1 << 24) - 1, MODULUS_BITS_MAX = 127, ERROR_LOG2_MIN = -100000 };
+
 typedef enum kind { TEXT, BOOL, U32, I32, DIGEST } kind;
 
 static const struct member {
@@ -407,6 +410,23 @@ static int read_arithmetic(sherd__certificate *c, const json_t *v, const reader 
         return wrong(r, "arithmetic", "bits", "two widths of at most 64 if exact, else none");
     if (!read_numbers(c->primes, &c->primes_len, COUNT(c->primes), json_object_get(v, "primes")))
         return wrong(r, "arithmetic", "primes", "at most four numbers");
+    for (uint32_t i = 0; i < c->primes_len; i++)
+        if (c->primes[i] % 2 == 0 || c->primes[i] < 3 || c->primes[i] > PRIME_MAX)
+            return wrong(r, "arithmetic", "primes", "odd primes below 2^24");
+    return SHERD_OK;
+}
+
+/* A valid signature says who claims a number, not that it is possible. */
+static int check_claims(const sherd__certificate *c, const reader *r)
+{
+    if (c->colluding > c->domains)
+        return wrong(r, "scheme", "colluding", "at most nodes.domains");
+    if (c->freivalds_modulus_bits > MODULUS_BITS_MAX)
+        return wrong(r, "verification", "freivalds_modulus_bits", "at most 127");
+    if (c->freivalds_error_log2 > 0 || c->freivalds_error_log2 < ERROR_LOG2_MIN)
+        return wrong(r, "verification", "freivalds_error_log2", "-100000 to 0");
+    if (c->sample_missed_ppm > 1000000)
+        return wrong(r, "verification", "sample_missed_ppm", "at most 1000000");
     return SHERD_OK;
 }
 
@@ -488,5 +508,6 @@ int sherd__certificate_from_json(sherd__certificate *out, const json_t *root, co
         const json_t *group = m->group ? json_object_get(root, m->group) : root;
         err = read_member(out, m, json_object_get(group, m->name), &r);
     }
+    if (!err) err = check_claims(out, &r);
     return err ? err : read_special(out, root, &r);
 }

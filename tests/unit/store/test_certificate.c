@@ -296,6 +296,36 @@ static void another_key_or_another_text_does_not_verify(void **s)
     sherd__free(text);
 }
 
+static void impossible_claims_of_a_valid_signature_are_refused(void **s)
+{
+    (void)s;
+    static const char *const named[] = { "scheme.colluding",
+                                         "verification.freivalds_modulus_bits",
+                                         "verification.freivalds_error_log2",
+                                         "verification.freivalds_error_log2",
+                                         "verification.sample_missed_ppm",
+                                         "arithmetic.primes",
+                                         "arithmetic.primes",
+                                         "arithmetic.primes" };
+    for (unsigned i = 0; i < sizeof named / sizeof named[0]; i++) {
+        sherd__certificate a, b;
+        sherd_diag d = { 0 };
+        make(&a);
+        if (i == 0) a.colluding = a.domains + 1;
+        if (i == 1) a.freivalds_modulus_bits = 128;
+        if (i == 2) a.freivalds_error_log2 = 1;
+        if (i == 3) a.freivalds_error_log2 = -100001;
+        if (i == 4) a.sample_missed_ppm = 1000001;
+        if (i == 5) a.primes[0] = 1;
+        if (i == 6) a.primes[1] = 4;
+        if (i == 7) a.primes[1] = 1 << 24 | 1;
+        char *text = text_of(&a);
+        assert_int_equal(parse(&b, text, &d), SHERD_EFORMAT);
+        if (!strstr(d.message, named[i])) fail_msg("%s: %s", named[i], d.message);
+        sherd__free(text);
+    }
+}
+
 static void hostile_files_are_refused(void **s)
 {
     (void)s;
@@ -467,6 +497,7 @@ int main(void)
         cmocka_unit_test(every_prefix_is_refused),
         cmocka_unit_test(a_flipped_bit_never_gives_another_valid_certificate),
         cmocka_unit_test(another_key_or_another_text_does_not_verify),
+        cmocka_unit_test(impossible_claims_of_a_valid_signature_are_refused),
         cmocka_unit_test(hostile_files_are_refused),
         cmocka_unit_test(a_dimension_that_no_matrix_can_have_is_refused),
         cmocka_unit_test(members_out_of_range_are_not_written),
