@@ -11,6 +11,7 @@
 #include "core/diag.h"
 #include "core/field.h"
 #include "core/hooks.h"
+#include "core/memory.h"
 #include "core/options.h"
 #include "learn/dataset.h"
 #include "lib/model.h"
@@ -57,12 +58,27 @@ static int read_options(predict *p, const sherd_predict_options *opt, bool nodes
     return sherd__network_products_check(&p->products, sherd__network_dtype(m->network), d);
 }
 
+/* A model of few parameters may need much memory: windows of images are laid out for each pass. */
+static int check_memory(const sherd_model *m, size_t piece, sherd_diag *d)
+{
+    sherd__network_size size;
+    char takes[16], has[16];
+    uint64_t there = sherd__memory_available();
+    int err = sherd__recipe_size(m->recipe, piece, &size, d);
+    if (err || size.bytes <= there) return err;
+    return sherd__fail(d, SHERD_ENOMEM, "predict fewer rows at a time",
+                       "%s: a pass of %zu rows takes %s of memory, and %s are available",
+                       m->recipe->name, piece, sherd__bytes_text((double)size.bytes, takes),
+                       sherd__bytes_text((double)there, has));
+}
+
 /* Makes a network for passes of up to a piece, which reads the model's parameters. */
 static int make_network(predict *p, const sherd_model *m, size_t rows, sherd_diag *d)
 {
     sherd__network *from = m->network;
-    int err = sherd__recipe_network_unset(&m->recipe->recipe, rows < PIECE ? rows : PIECE,
-                                          &p->network, d);
+    size_t piece = rows < PIECE ? rows : PIECE;
+    int err = check_memory(m, piece, d);
+    if (!err) err = sherd__recipe_network_unset(&m->recipe->recipe, piece, &p->network, d);
     if (err) return err;
     if (sherd__network_dtype(from) == SHERD_F32) { /* cannot be lent */
         memcpy(sherd__network_params(p->network), sherd__network_params(from),

@@ -36,6 +36,16 @@ else
     OPENBLAS_NUM_THREADS=1 under 150000 prepare B.npy --rows 40 -o m.masks
     [ $code = 1 ] && grep -q 'memory' err && [ ! -e m.masks ]
     report $? "a product without memory for its result fails"
+    # 30 x 30 numbers a row, of which each becomes a window of 900: 7 GB for a thousand rows
+    /usr/bin/python3 -c "
+import io, numpy as np, zipfile
+recipe = b'input = 1 x 1 x 1\\nlayer = conv2d 1 window 30 padding 29\\nlayer = conv2d 30 window 1\\nloss = squared\\n' \\
+    b'data = idx\\ndivide_inputs = 256\\nbatch = 64\\norder = batches\\nepochs = 1\\nmethod = sgd\\nrate = 0.1\\n'
+np.savez('wide.npz', recipe=np.frombuffer(recipe, np.uint8), w1=np.zeros((900, 1)), b1=np.zeros(1), w2=np.zeros((1, 30)), b2=np.zeros(30))
+np.save('rows.npy', np.ones((1000, 1)))"
+    OPENBLAS_NUM_THREADS=1 under 3000000 predict wide.npz rows.npy -o y.npy
+    [ $code = 1 ] && grep -q 'a pass of 1000 rows takes [67].* GB of memory, and .* are available' err && [ ! -e y.npy ]
+    report $? "a prediction that takes more memory than there is ends before it takes any"
 fi
 
 # ---- the size of files, as on a full disk
