@@ -40,6 +40,8 @@ void sherd__product_progress(sherd__progress_line *line, const sherd_progress *p
 uint64_t sherd__work_total(const uint64_t *each, const sherd_report *r);
 /** Returns 100 if `all` is 0. */
 double sherd__work_percent(uint64_t part, uint64_t all);
+/** Formats which entries were not compared; "" if none. */
+const char *sherd__work_unjudged_text(const sherd_check *x, char out[96]);
 /** Formats the distance as a sentence. */
 const char *sherd__work_distance_text(const sherd_distance *x, char out[200]);
 

@@ -160,6 +160,15 @@ const char *sherd__work_distance_text(const sherd_distance *x, char out[200])
     return out;
 }
 
+const char *sherd__work_unjudged_text(const sherd_check *x, char out[96])
+{
+    *out = '\0';
+    if (x->unjudged)
+        snprintf(out, 96, ", except %" PRIu64 " of %" PRIu64 ", for which |A||B| overflows",
+                 x->unjudged, x->entries);
+    return out;
+}
+
 double sherd__work_percent(uint64_t part, uint64_t all)
 {
     return all ? 100.0 * (double)part / (double)all : 100.0;
@@ -168,7 +177,7 @@ double sherd__work_percent(uint64_t part, uint64_t all)
 static void say_check(const sherd__product_run *w)
 {
     const sherd_check *x = w->info.check;
-    char t[24], far[200];
+    char t[24], far[200], out[96];
     if (!x) return;
     if (x->equal && w->info.distance)
         sherd__cli_note(w->cli, "%s", sherd__work_distance_text(w->info.distance, far));
@@ -181,10 +190,11 @@ static void say_check(const sherd__product_run *w)
                        x->entries - x->bit_equal, x->entries);
     else
         sherd__cli_say(w->cli,
-                       "equal: %s gamma_k |A||B| in every entry; largest difference %.3g, "
+                       "equal: %s gamma_k |A||B| in every entry%s; largest difference %.3g, "
                        "%.2g of what the bound allows; %.2f %% bit-equal, numpy.isclose %.2f %%; "
                        "computed here in %s",
-                       x->equal ? "yes, within" : "NO, not within", x->max_abs, x->worst,
+                       x->equal ? "yes, within" : "NO, not within",
+                       sherd__work_unjudged_text(x, out), x->max_abs, x->worst,
                        sherd__work_percent(x->bit_equal, x->entries),
                        sherd__work_percent(x->isclose, x->entries),
                        sherd__cli_seconds(x->seconds, t));
@@ -459,8 +469,8 @@ static void add_files(const sherd__product_run *w, json_t *obj)
 static void add_check(const sherd__product_run *w, json_t *obj)
 {
     static const char *const without[] = { "mismatched", "row", "col", "blas_calls", NULL };
-    static const char *const bitwise[] = { "mismatched", "row",   "col", "blas_calls",
-                                           "beyond",     "worst", NULL };
+    static const char *const bitwise[] = { "mismatched", "row",   "col",      "blas_calls",
+                                           "beyond",     "worst", "unjudged", NULL };
     bool by_bits = w->info.check->judged == SHERD_JUDGED_BITS;
     json_t *o = sherd__fields_object(w->info.check, sherd_check_fields,
                                      by_bits ? bitwise : without);

@@ -203,6 +203,7 @@ static void fill(sherd_check *out, const sherd__compare *x, bool bitwise)
         .max_abs = x->max_abs,
         .max_ulp = x->max_ulp,
         .beyond = x->beyond,
+        .unjudged = bitwise ? 0 : x->unjudged,
         .worst = x->worst,
         .row = bitwise ? x->bit_row : x->beyond_row,
         .col = bitwise ? x->bit_col : x->beyond_col,
@@ -236,8 +237,11 @@ int sherd_check_result(sherd_view a, sherd_view b, sherd_view c, const sherd_che
     if (!err) err = begin(&k, a, b, c, opt, d);
     bool bitwise = k.op != SHERD_OP_PRODUCT || k.opt.exact;
     if (!err) err = compare(&k, &found, bitwise, d);
+    if (!err) fill(&x, &found, bitwise);
+    if (!err && x.unjudged > 0 && x.unjudged == x.entries)
+        err = sherd__fail(d, SHERD_ERANGE, "scale the operands down",
+                          "no entry can be compared with the centralized result: |A||B| overflows");
     if (!err) {
-        fill(&x, &found, bitwise);
         x.seconds = sherd__clock_s() - began;
         x.blas_calls = sherd__blas_calls() - calls;
         if (out) sherd__result_write(out, &x, sizeof x);
@@ -312,6 +316,7 @@ static const sherd_field check_fields[] = {
     SHERD__FIELD(sherd_check, col, U64, "", "column of the first wrong entry"),
     SHERD__FIELD(sherd_check, seconds, F64, "s", "time of computing and comparing"),
     SHERD__FIELD(sherd_check, blas_calls, U64, "", "calls of BLAS"),
+    SHERD__FIELD(sherd_check, unjudged, U64, "", "entries without a bound, which are not compared"),
 };
 SHERD__FIELDS(sherd_check, check_fields)
 

@@ -114,6 +114,47 @@ int sherd__view_check(sherd_view v, const char *name, sherd_diag *d)
     return SHERD_OK;
 }
 
+/* Bytes from `from` to before `to`. */
+typedef struct range {
+    uintptr_t from, to;
+} range;
+
+static bool meet(range x, range y)
+{
+    return x.from < y.to && y.from < x.to;
+}
+
+/* Adds the elements from the first to the last of n to a range that holds one. */
+static void stretch(range *r, size_t n, ptrdiff_t stride, size_t size)
+{
+    if (stride < 0) r->from -= (n - 1) * (size_t)-stride * size;
+    else r->to += (n - 1) * (size_t)stride * size;
+}
+
+int sherd__view_apart(sherd_view v, const char *name, const sherd__result *c, sherd_diag *d)
+{
+    size_t size = sherd_dtype_size(v.dtype), pitch, len;
+    uintptr_t at = (uintptr_t)v.data, out = (uintptr_t)c->at;
+    if (v.rows == 0 || v.cols == 0 || c->rows == 0 || c->cols == 0) return SHERD_OK;
+    if (!sherd__mul(c->ldc, sizeof *c->at, &pitch) || !sherd__mul(c->rows - 1, pitch, &len) ||
+        !sherd__add(len, c->cols * sizeof *c->at, &len))
+        return SHERD_OK; /* there is no such memory: the shape is refused elsewhere */
+    range all = { at, at + size }, row = all;
+    stretch(&all, v.rows, v.row_stride, size);
+    stretch(&all, v.cols, v.col_stride, size);
+    if (!meet(all, (range){ out, out + len })) return SHERD_OK;
+    bool by_rows = (size_t)v.row_stride * size == pitch;
+    if (by_rows || (size_t)v.col_stride * size == pitch) { /* both are cut from rows of `pitch` */
+        if (by_rows) stretch(&row, v.cols, v.col_stride, size);
+        else stretch(&row, v.rows, v.row_stride, size);
+        uintptr_t offset = (row.from - out) % pitch, width = row.to - row.from;
+        if (row.from < out) offset = (pitch - (out - row.from) % pitch) % pitch;
+        if (offset >= c->cols * sizeof *c->at && offset + width <= pitch) return SHERD_OK;
+    }
+    return sherd__fail(d, SHERD_EINVAL, "give the result memory of its own",
+                       "the result overlaps %s, which is read while the result is written", name);
+}
+
 void sherd_view_read(sherd_view v, double *out, size_t ld)
 {
     sherd__view_dense_f64(v, out, ld);

@@ -34,6 +34,9 @@ int sherd_multiplier_multiply(sherd_multiplier m, sherd_view a, sherd_view b, do
 {
     int err = check_abi(m, d);
     if (err == 0) err = sherd__product_shapes(a, b, ldc, d);
+    const sherd__result out = { c, a.rows, b.cols, ldc };
+    if (err == 0) err = sherd__view_apart(a, "A", &out, d);
+    if (err == 0) err = sherd__view_apart(b, "B", &out, d);
     if (err != 0) return err;
     return m.ops->multiply(m.ctx, a, b, c, ldc, d);
 }

@@ -14,10 +14,22 @@
 #include "sherd/hooks.h"
 #include "sherd/mat.h"
 
+/** Where a result is written: rows x cols doubles, row-major. */
+typedef struct sherd__result {
+    const double *at;
+    size_t rows, cols, ldc;
+} sherd__result;
+
 /** Checks that the dtype is known, that there is data unless v is empty, that offsets fit in
  *  ptrdiff_t (SHERD_EINVAL otherwise), and that the shape is allowed (sherd__shape_ok; SHERD_ESHAPE
  *  otherwise). `name` is used in the message ("A"). */
 int sherd__view_check(sherd_view v, const char *name, sherd_diag *d) SHERD_MUST;
+
+/** Checks that a result, rows x cols doubles with ldc >= cols, shares no element with v
+ *  (SHERD_EINVAL otherwise): a result is written while operands are still read. A result between
+ *  the columns of v, in rows of the same length, is allowed. v has passed sherd__view_check. */
+int sherd__view_apart(sherd_view v, const char *name, const sherd__result *c,
+                      sherd_diag *d) SHERD_MUST;
 
 /** Returns element (r, c), which must be within v. */
 double sherd__view_at(sherd_view v, size_t r, size_t c);

@@ -419,8 +419,7 @@ static int read_arithmetic(sherd__certificate *c, const json_t *v, const reader 
 /* A valid signature says who claims a number, not that it is possible. */
 static int check_claims(const sherd__certificate *c, const reader *r)
 {
-    if (c->colluding > c->domains)
-        return wrong(r, "scheme", "colluding", "at most nodes.domains");
+    if (c->colluding > c->domains) return wrong(r, "scheme", "colluding", "at most nodes.domains");
     if (c->freivalds_modulus_bits > MODULUS_BITS_MAX)
         return wrong(r, "verification", "freivalds_modulus_bits", "at most 127");
     if (c->freivalds_error_log2 > 0 || c->freivalds_error_log2 < ERROR_LOG2_MIN)

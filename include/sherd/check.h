@@ -60,6 +60,8 @@ typedef struct sherd_check {
     uint64_t row, col; /* unless `equal`: the first wrong entry */
     double seconds;    /* time of computing and comparing */
     uint64_t blas_calls; /* number of BLAS calls that this took */
+    uint64_t unjudged;   /* gamma: number of entries without a bound, because |A||B| overflows; they
+                            are not compared */
 } sherd_check;
 
 SHERD_API const sherd_field *sherd_check_fields(size_t *count);
@@ -70,8 +72,8 @@ SHERD_API const sherd_field *sherd_check_fields(size_t *count);
  * result: some 64 MB for a product; a copy of c, unless its rows are contiguous.
  *
  * Errors: SHERD_EDIFFERS: c is wrong; *out is filled, and the message says where. SHERD_ESHAPE,
- * SHERD_EINVAL, SHERD_ERANGE (exact: values that fixed point cannot represent), SHERD_EINTERRUPTED,
- * SHERD_ENOMEM; *out is unchanged.
+ * SHERD_EINVAL, SHERD_ERANGE (exact: values that fixed point cannot represent; gamma: no entry can
+ * be judged), SHERD_EINTERRUPTED, SHERD_ENOMEM; *out is unchanged.
  */
 SHERD_API int sherd_check_result(sherd_view a, sherd_view b, sherd_view c,
                                  const sherd_check_options *opt, sherd_check *out,

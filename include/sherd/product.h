@@ -235,9 +235,9 @@ SHERD_API int sherd_product_exposures(uint64_t columns, uint32_t nodes,
  * exact: C is bit for bit the fixed-point product of matrix/reference.h on one machine. Float: each
  * entry is within the usual bound gamma_k |A||B|; bits do not depend on arrival order. Every answer
  * is checked (Freivalds; docs/THREATS.md, "Verification") before it is folded into C. On failure
- * C's contents are undefined and nothing else was written.
+ * C's contents are undefined and nothing else was written. C shares no element with A or B.
  *
- * Errors: SHERD_ESHAPE; SHERD_ERANGE NaN or infinity in exact mode, or no set of primes holds the
+ * Errors: SHERD_ESHAPE; SHERD_EINVAL (views, an overlap); SHERD_ERANGE NaN or infinity in exact mode, or no set of primes holds the
  * product; SHERD_EFEWNODES; SHERD_EEXPOSURE; SHERD_ETIMEOUT; SHERD_EINTERRUPTED; SHERD_EWRONG
  * (strict); SHERD_ENOMEM. r may be NULL. Who learns it: see docs/THREATS.md; C stays on this
  * machine.
@@ -248,7 +248,8 @@ SHERD_API int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, doubl
 
 /**
  * Computes out = op(A) or op(A, B), entry by entry, all n x m; b is ignored for operations with one
- * operand. Each row has one permutation, which is the same for both operands; float64 only. A
+ * operand. Each row has one permutation, which is the same for both operands; float64 only. out may
+ * be the memory of A or B, in the same layout, and otherwise shares no element with them. A
  * secret sample of each answer is recomputed on this machine: r->check_error is the probability
  * that one wrong entry is missed.
  */

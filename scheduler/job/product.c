@@ -283,6 +283,9 @@ static int multiply(sherd_cluster *c, const sherd__matrices *m, const sherd_prod
     if (!err) err = sherd__view_check(m->b, "B", d);
     if (!err) err = sherd__profile_check(opt->profile_a, m->a, "A", d);
     if (!err) err = sherd__profile_check(opt->profile_b, m->b, "B", d);
+    const sherd__result out = { m->out, m->a.rows, m->b.cols, m->ld };
+    if (!err) err = sherd__view_apart(m->a, "A", &out, d);
+    if (!err) err = sherd__view_apart(m->b, "B", &out, d);
     if (err) return err;
     sherd__cluster_call(c, &opt->hooks);
     sherd__cluster_nodes(c, &nodes);
@@ -307,6 +310,14 @@ int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, si
                : end_call(&u, r, multiply(c, &(sherd__matrices){ a, b, out, ldc }, &u.opt, u.r, d));
 }
 
+/* Returns whether each entry of the result replaces that of the operand. An entry is in one
+ * fragment, which is not needed again once its answer has been checked. */
+static bool in_place(sherd_view v, const sherd__result *out)
+{
+    return v.data == out->at && v.dtype == SHERD_F64 && v.col_stride == 1 &&
+           v.row_stride == (ptrdiff_t)out->ldc;
+}
+
 static int apply(sherd_cluster *c, sherd_op op, const sherd__matrices *m,
                  const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
 {
@@ -315,6 +326,10 @@ static int apply(sherd_cluster *c, sherd_op op, const sherd__matrices *m,
     const sherd__product_call call = { c, &nodes, opt, r };
     int err = sherd__view_check(m->a, "A", d);
     if (!err && sherd_op_operands(op) > 1) err = sherd__view_check(m->b, "B", d);
+    const sherd__result out = { m->out, m->a.rows, m->a.cols, m->ld };
+    if (!err && !in_place(m->a, &out)) err = sherd__view_apart(m->a, "A", &out, d);
+    if (!err && sherd_op_operands(op) > 1 && !in_place(m->b, &out))
+        err = sherd__view_apart(m->b, "B", &out, d);
     if (err) return err;
     sherd__cluster_call(c, &opt->hooks);
     sherd__cluster_nodes(c, &nodes);
@@ -338,6 +353,7 @@ int sherd_apply(sherd_cluster *c, sherd_op op, sherd_view a, sherd_view b, doubl
 
 struct sherd_resident {
     sherd_cluster *cluster;
+    sherd_view b;
     sherd__prepared p;
     sherd__nodes nodes;
     sherd_product_options opt;
@@ -399,6 +415,7 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b,
     sherd_resident *k = sherd__calloc(1, sizeof *k);
     if (!k) return sherd__fail_memory(d, "a kept operand");
     k->cluster = c;
+    k->b = b;
     k->opt = *opt;
     k->opt.seed = NULL;
     k->opt.profile_a = k->opt.profile_b = NULL;
@@ -434,6 +451,9 @@ static int resident_multiply(sherd_resident *k, const sherd__matrices *m, const 
     sherd_product_options now = u->opt;
     double began = sherd__clock_s();
     int err = sherd__view_check(a, "A", d);
+    const sherd__result out = { m->out, a.rows, k->b.cols, m->ld };
+    if (!err) err = sherd__view_apart(a, "A", &out, d);
+    if (!err) err = sherd__view_apart(k->b, "the kept operand", &out, d);
     if (err) return err;
     sherd__cluster_call(k->cluster, &u->opt.hooks);
     err = sherd__prepared_next(&k->p, m, &u->opt, d);

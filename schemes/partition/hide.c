@@ -259,7 +259,9 @@ static int make_cell(partition *d, sherd__cell at, partition_cell **out, uint8_t
         return err;
     }
     double limit = 2 * (double)(d->k + rows + d->m) * 0x1p-52; /* 2: |r| is below 2 */
-    cell->unjudged = !d->p.exact && !isfinite(cell->tolerance);
+    /* The sums that are compared may overflow: |r| is below 2, and rounding adds less than as much
+     * again. */
+    cell->unjudged = !d->p.exact && !isfinite(4 * cell->tolerance);
     cell->tolerance = cell->tolerance * limit + sherd__fv_underflow(rows, d->k, d->m);
     *out = cell;
     *body = bytes;

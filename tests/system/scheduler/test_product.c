@@ -285,6 +285,36 @@ static void a_call_that_fails_before_nodes_are_at_work_leaves_its_report(void **
     sherd_report_fini(&r);
 }
 
+static void a_result_that_overlaps_an_operand_is_refused(void **state)
+{
+    (void)state;
+    double x[36], y[36], z[36];
+    for (int i = 0; i < 36; i++) x[i] = y[i] = i + 1;
+    const sherd_view a = sherd_view_c(x, SHERD_F64, 6, 6), b = sherd_view_c(y, SHERD_F64, 6, 6);
+    const struct {
+        double *out;
+        const char *named;
+    } bad[] = { { x, "A" }, { y, "B" } };
+    sherd_resident *kept;
+    assert_int_equal(sherd_resident_new(&kept, cluster, b, 6, NULL, NULL), SHERD_OK);
+    for (int i = 0; i < 2; i++) {
+        sherd_diag d = { 0 };
+        assert_int_equal(sherd_multiply(cluster, a, b, bad[i].out, 6, NULL, NULL, &d),
+                         SHERD_EINVAL);
+        if (!strstr(d.message, bad[i].named)) fail_msg("%s", d.message);
+        assert_int_equal(sherd_apply(cluster, SHERD_OP_MINUS, a, b, bad[i].out + 1, 6, NULL, NULL,
+                                     NULL),
+                         SHERD_EINVAL);
+        assert_int_equal(sherd_resident_multiply(kept, a, bad[i].out, 6, NULL, NULL), SHERD_EINVAL);
+    }
+    assert_int_equal(sherd_resident_multiply(kept, a, z, 6, NULL, NULL), SHERD_OK);
+    for (int i = 0; i < 36; i++) assert_true(x[i] == i + 1 && y[i] == i + 1);
+    assert_int_equal(sherd_apply(cluster, SHERD_OP_TIMES, a, b, x, 6, NULL, NULL, NULL),
+                     SHERD_OK); /* in place */
+    for (int i = 0; i < 36; i++) assert_true(x[i] == (i + 1) * (i + 1));
+    sherd_resident_free(kept);
+}
+
 static void options_and_reports_without_a_size_are_refused(void **state)
 {
     (void)state;
@@ -597,6 +627,7 @@ int main(void)
         cmocka_unit_test(an_interrupted_call_ends_and_the_next_one_works),
         cmocka_unit_test(the_hooks_of_a_call_replace_those_of_the_cluster),
         cmocka_unit_test(a_call_that_fails_before_nodes_are_at_work_leaves_its_report),
+        cmocka_unit_test(a_result_that_overlaps_an_operand_is_refused),
         cmocka_unit_test(options_and_reports_without_a_size_are_refused),
         cmocka_unit_test(element_wise_operations_give_the_promised_bits),
         cmocka_unit_test(an_invalid_second_operand_is_refused),

@@ -169,6 +169,9 @@ static void invalid_arguments_never_reach_an_implementation(void **s)
     assert_int_equal(sherd_multiplier_local(&m, 0, NULL), SHERD_OK);
     assert_int_equal(sherd_multiplier_multiply(m, v, v, c, 3, NULL), SHERD_ESHAPE);
     assert_int_equal(sherd_multiplier_multiply(m, v, t, c, 1, NULL), SHERD_EINVAL);
+    d = (sherd_diag){ 0 };
+    assert_int_equal(sherd_multiplier_multiply(m, v, t, a, 2, &d), SHERD_EINVAL);
+    assert_non_null(strstr(d.message, "the result overlaps A"));
     assert_int_equal(sherd_multiplier_map(m, (sherd_op)1, v, v, c, 3, NULL), SHERD_EINVAL);
     assert_int_equal(sherd_multiplier_map(m, SHERD_OP_MINUS, v, absent, c, 3, NULL), SHERD_EINVAL);
     assert_int_equal(sherd_multiplier_map(m, SHERD_OP_EXP, v, absent, c, 3, NULL), SHERD_OK);

@@ -373,6 +373,64 @@ static void a_scan_can_be_interrupted_at_each_question(void **s)
     free(x);
 }
 
+/* Draws a view of n x m elements of `size` bytes within buf, in any order of strides. */
+static sherd_view draw_view(double *buf, size_t bytes, size_t pitch, sherd_dtype t)
+{
+    size_t size = sherd_dtype_size(t), n = 1 + draw(4), m = 1 + draw(4);
+    ptrdiff_t rs = (ptrdiff_t)(draw(2) ? pitch / size : draw(9)), cs = (ptrdiff_t)draw(4);
+    if (draw(2)) rs = -rs;
+    if (draw(2)) cs = -cs;
+    sherd_view v = { buf, t, n, m, rs, cs };
+    if (draw(2)) v = sherd_view_t(v);
+    v.data = (const uint8_t *)buf + bytes / 2 + size * draw((uint32_t)(bytes / size / 8));
+    return v;
+}
+
+static void a_result_that_shares_elements_with_an_operand_is_refused(void **s)
+{
+    (void)s;
+    enum { LEN = 512 };
+    static double buf[LEN];
+    static uint8_t taken[sizeof buf];
+    unsigned refused = 0, between = 0;
+    for (int round = 0; round < 200000; round++) {
+        sherd_dtype t = dtypes[draw(DTYPES)];
+        size_t cols = 1 + draw(4), ldc = cols + draw(6), rows = 1 + draw(4);
+        sherd_view v = draw_view(buf, sizeof buf, ldc * sizeof *buf, t);
+        const sherd__result c = { buf + LEN / 2 - 8 + draw(60), rows, cols, ldc };
+        size_t size = sherd_dtype_size(t), first = sizeof buf, last = 0;
+        memset(taken, 0, sizeof taken);
+        for (size_t i = 0; i < v.rows; i++)
+            for (size_t j = 0; j < v.cols; j++) {
+                ptrdiff_t at = (const uint8_t *)v.data - (const uint8_t *)buf +
+                               (ptrdiff_t)size *
+                                   ((ptrdiff_t)i * v.row_stride + (ptrdiff_t)j * v.col_stride);
+                assert_true(at >= 0 && (size_t)at + size <= sizeof buf);
+                for (size_t k = 0; k < size; k++) taken[(size_t)at + k] = 1;
+                if ((size_t)at < first) first = (size_t)at;
+                if ((size_t)at + size > last) last = (size_t)at + size;
+            }
+        bool shares = false;
+        for (size_t i = 0; i < rows; i++)
+            for (size_t k = 0; k < cols * sizeof *buf; k++)
+                shares |= taken[(size_t)(c.at - buf + (ptrdiff_t)(i * ldc)) * sizeof *buf + k];
+        size_t from = (size_t)(c.at - buf) * sizeof *buf;
+        bool apart = last <= from || from + ((rows - 1) * ldc + cols) * sizeof *buf <= first;
+        sherd_diag d = { 0 };
+        int err = sherd__view_apart(v, "A", &c, &d);
+        if (shares && !err) fail_msg("round %d: an overlap was not found", round);
+        if (apart && err) fail_msg("round %d: %s", round, d.message);
+        refused += err != 0;
+        between += !apart && !err;
+    }
+    assert_true(refused > 1000 && between > 1000);
+    static double wide[6 * 10]; /* the columns of one array: A, C and B side by side */
+    sherd_view a = { wide, SHERD_F64, 6, 3, 10, 1 }, b = { wide + 7, SHERD_F64, 3, 6, 1, 10 };
+    const sherd__result c = { wide + 3, 6, 4, 10 };
+    assert_int_equal(sherd__view_apart(a, "A", &c, NULL), SHERD_OK);
+    assert_int_equal(sherd__view_apart(b, "B", &c, NULL), SHERD_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,6 +445,7 @@ int main(void)
         cmocka_unit_test(the_first_bad_value_is_named_in_row_order),
         cmocka_unit_test(integers_that_no_double_represents_are_reported),
         cmocka_unit_test(a_scan_can_be_interrupted_at_each_question),
+        cmocka_unit_test(a_result_that_shares_elements_with_an_operand_is_refused),
     };
     return cmocka_run_group_tests_name("matrix/view", tests, NULL, NULL);
 }
