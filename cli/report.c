@@ -233,13 +233,16 @@ json_t *sherd__cli_json_text(const char *text)
     return s;
 }
 
+#define STDOUT_FAILED "cannot write to standard output: %s; all else was done"
+#define STDOUT_HINT "check that its reader runs and that its disk has room"
+
 int sherd__cli_json_end(const sherd__cli *cli, json_t *obj, sherd_diag *d)
 {
     (void)cli;
     int err = print_object(obj);
     json_decref(obj);
     if (err == SHERD_EIO)
-        return sherd__fail(d, err, NULL, "cannot write to standard output: %s", strerror(errno));
+        return sherd__fail(d, err, STDOUT_HINT, STDOUT_FAILED, strerror(errno));
     return err ? sherd__fail(d, err, NULL, "out of memory") : 0;
 }
 
@@ -339,8 +342,7 @@ int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
         if (err == 0) {
             err = SHERD_EIO;
             mine = (sherd_diag){ 0 };
-            (void)sherd__fail(&mine, err, "check that its reader runs and that its disk has room",
-                              "cannot write to standard output: %s", strerror(errno));
+            (void)sherd__fail(&mine, err, STDOUT_HINT, STDOUT_FAILED, strerror(errno));
         }
     }
     if (err != 0 && !reported) print_error(cli, err, &mine);

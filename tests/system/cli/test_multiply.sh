@@ -177,6 +177,9 @@ run multiply i4w.npy i4b.npy -o C.npy --bits 5; [ $code = 0 ]; report $? "--bits
 mkdir -m 700 taken; echo x >taken/x # opening a cluster would fail because of it
 fails 11 'i4b.npy: row 0, column 2: -9 is beyond 7' multiply i4w.npy i4b.npy -o C.npy -n 2 --bits 4 --record taken
 report $? "--bits too narrow for the integers gives exit code 11 with the operand, before nodes are started"
+"$S" multiply A.npy B.npy -o full.npy -q --json >/dev/full 2>err </dev/null; code=$?
+[ $code = 4 ] && grep -q 'all else was done' err && [ -e full.npy ]
+report $? "if only standard output fails, the message says that the result was written"
 py "r = np.random.default_rng(9); w = lambda bits, *shape: r.integers(-2**bits, 2**bits, shape)
 np.save('w40.npy', w(40, 37, 29)); np.save('w34.npy', w(34, 29, 23)); np.save('w40b.npy', w(40, 29, 23)); np.save('w50.npy', w(50, 37, 29))
 np.save('u32a.npy', r.integers(2**31, 2**32, (37, 29), np.uint32)); np.save('u32b.npy', r.integers(2**31, 2**32, (29, 23), np.uint32))"
