@@ -6,12 +6,15 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "core/bytes.h"
 #include "core/diag.h"
 #include "core/hooks.h"
 #include "core/options.h"
@@ -19,6 +22,9 @@
 #include "scheduler/metadata/metadata.h"
 #include "scheduler/plan/profile.h"
 #include "sherd/product.h"
+
+/* Bytes of a file that takes noticeable time to write. */
+enum { LARGE = 16 << 20 };
 
 typedef struct taking {
     sherd_meta_request what;
@@ -148,10 +154,23 @@ static int lock(const taking *t, int *fd, sherd_diag *d)
     }
 }
 
+/* Says why the first product with a large file takes long. */
+static void say_first_use(const taking *t)
+{
+    struct stat st;
+    char size[24], text[PATH_MAX + 160];
+    if (!t->what.hooks.log || stat(t->path, &st) != 0 || st.st_size < LARGE) return;
+    snprintf(text, sizeof text, "%s: recording its first use writes all of its %s again%s", t->path,
+             sherd__bytes_text((double)st.st_size, size),
+             sherd_meta_seed(t->meta) ? "; the seed form (sherd meta compact) has a few kB" : "");
+    t->what.hooks.log(t->what.hooks.ctx, SHERD_LOG_WARN, text);
+}
+
 static int use(taking *t, sherd_meta_usage *usage, sherd_diag *d)
 {
     int err = sherd_meta_use(t->meta, t->at, t->operands, t->what.reuse, usage, d);
     if (err || *usage != SHERD_META_FIRST_USE) return err;
+    say_first_use(t);
     const sherd_meta_save_options again = { .size = sizeof again,
                                             .as_loaded = true,
                                             .hooks = t->what.hooks };

@@ -21,6 +21,17 @@ for path, shape in (("A.npy", (12, 6)), ("B.npy", (6, 4)), ("X.npy", (12, 6))):
     np.save(path, r.standard_normal(shape))
 END
 
+python <<'END'
+import numpy as np
+np.save("V.npy", np.ones((1, 1500))); np.save("W.npy", np.ones((1500, 3000)))
+END
+run meta build z=dot:1x1500x3000 --nodes 3 --group 1 --form expanded -o large.npz
+[ $code = 0 ] && run multiply V.npy W.npy -o C.npy --meta large.npz && [ $code = 0 ] &&
+    grep -q 'large.npz: recording its first use writes all of its .* MB again' err &&
+    run multiply V.npy W.npy -o C.npy --meta large.npz && [ $code = 0 ] && ! grep -q 'first use' err
+report $? "the first product with a large expanded file says what takes the time"
+rm -f large.npz V.npy W.npy C.npy
+
 build() { # file, options
     file=$1
     shift
