@@ -183,8 +183,9 @@ static const char *const files[][2] = {
                                 "($XDG_CONFIG_HOME/sherd/config where that is set)" },
     { "/etc/sherd/config", "the system's configuration; no file is read from the working "
                            "directory" },
-    { "*.npy", "matrices: version 1 or 2, C or Fortran order, <f4 <f8 <i2 <i4 <i8 |i1 |u1 <u2 <u4; "
-               "one dimension counts as one row; written as <f8 in C order. No pickles" },
+    { "*.npy", "matrices: version 1 or 2, C or Fortran order, float32 and float64, int8 to "
+               "int64, uint8 to uint32; one dimension counts as one row; written as float64 in C "
+               "order. No pickles" },
     { "*.masks",
       "one-time masks, mode 0600: anyone who reads them can remove them from the data that they "
       "hid. Their counters are in ~/.local/state/sherd/masks ($XDG_STATE_HOME/sherd/masks where "

@@ -75,7 +75,7 @@ const sherd__verb sherd__verb_multiply = {
     .summary = "multiply two matrices over nodes, under any scheme",
     .details =
         "Computes C = A B over nodes that are not trusted with A and B as a whole, checks every "
-        "answer, and writes C as <f8. A one-dimensional A is a row, a one-dimensional B a "
+        "answer, and writes C as float64. A one-dimensional A is a row, a one-dimensional B a "
         "column.\n\n"
         "--mode float computes in float64 as BLAS does. --mode exact (or --bits B) computes in "
         "fixed point, so that the result has the same bits on any nodes: floats are rounded to B "

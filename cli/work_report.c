@@ -341,7 +341,7 @@ static void say_all(const sherd__product_run *w)
     if (scheme_of(w)->takes & SHERD_TAKES_MASKS)
         sherd__cli_say(w->cli, "%s: %" PRIu64 " rows of masks are left", w->info.options->masks,
                        w->info.report->masks_left);
-    sherd__cli_say(w->cli, "wrote %s (%zu x %zu, <f8)", sherd__opt_text(w->cli, "output"),
+    sherd__cli_say(w->cli, "wrote %s (%zu x %zu, float64)", sherd__opt_text(w->cli, "output"),
                    w->info.result.rows, w->info.result.cols);
     if (w->info.certified)
         sherd__cli_say(w->cli, "wrote %s", sherd__opt_text(w->cli, "certificate"));

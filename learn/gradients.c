@@ -436,7 +436,7 @@ int sherd__gradients_check(const sherd__gradients_options *o, sherd_diag *d)
     if (sherd__network_dtype(o->network) != SHERD_F64)
         return sherd__fail(d, SHERD_EINVAL, "train it in f64",
                            "gradients are sent in f64 only, the network is in %s",
-                           sherd_dtype_name(sherd__network_dtype(o->network)));
+                           sherd_dtype_word(sherd__network_dtype(o->network)));
     if (o->local_steps && o->optimiser->spec.method != SHERD__SGD)
         return sherd__fail(d, SHERD_EINVAL, "use sgd, or no local steps",
                            "local steps are those of plain descent, the optimiser is %s",

@@ -67,7 +67,7 @@ static int check_batch(const sherd__network *n, sherd__engine e, const sherd__ba
     if (n->dtype == SHERD_F32 && n->any_view && !sherd__tiled_takes(b->x))
         return sherd__fail(d, SHERD_EUNSUPPORTED, "copy it, or use f64",
                            "a network of f32 reads rows of f64, f32 or u8, not of %s",
-                           sherd_dtype_name(b->x.dtype));
+                           sherd_dtype_word(b->x.dtype));
     return b->kept ? check_kept(n, e, b, d) : SHERD_OK;
 }
 

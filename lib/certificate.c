@@ -487,8 +487,8 @@ static int check_operation(const sherd_certificate *c, sherd_diag *d)
         if (floats == (x->bits[i] != 0)) continue; /* integers are not quantised */
         return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
                            "%s: widths of %u and %u bits for %s and %s cannot be recomputed",
-                           name_of(c), x->bits[0], x->bits[1], sherd_dtype_name(x->inputs[0].dtype),
-                           sherd_dtype_name(x->inputs[1].dtype));
+                           name_of(c), x->bits[0], x->bits[1], sherd_dtype_word(x->inputs[0].dtype),
+                           sherd_dtype_word(x->inputs[1].dtype));
     }
     return SHERD_OK;
 }
@@ -541,9 +541,9 @@ static int check_shapes(const verification *v, sherd_diag *d)
         return sherd__fail(d, SHERD_ESHAPE,
                            "give the certificate's matrices: inputs, then the result",
                            "%s is %zu x %zu of %s, the certificate states %llu x %llu of %s",
-                           v->names[i], x.rows, x.cols, sherd_dtype_name(x.dtype),
+                           v->names[i], x.rows, x.cols, sherd_dtype_word(x.dtype),
                            (unsigned long long)m->rows, (unsigned long long)m->cols,
-                           sherd_dtype_name(m->dtype));
+                           sherd_dtype_word(m->dtype));
     }
     const sherd_view a = v->matrices[0], b = v->matrices[v->len - 2], c = v->matrices[v->len - 1];
     bool dot = operation_of(v->c) == SHERD_OP_PRODUCT;

@@ -56,7 +56,7 @@ static int check_shapes(const checking *k, sherd_view c, sherd_diag *d)
     if (fits && c.dtype == SHERD_F64) return SHERD_OK;
     return sherd__fail(d, fits ? SHERD_EINVAL : SHERD_ESHAPE, "give the operands and their result",
                        "a result of %zu x %zu of %s does not fit %s of %zu x %zu%s", c.rows, c.cols,
-                       sherd_dtype_name(c.dtype), sherd_op_name(k->op), a.rows, a.cols,
+                       sherd_dtype_word(c.dtype), sherd_op_name(k->op), a.rows, a.cols,
                        operands == 2 ? " and the second operand" : "");
 }
 

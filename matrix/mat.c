@@ -15,11 +15,13 @@
 
 static const struct {
     size_t size;
-    const char *name;
+    const char *name, *word;
 } dtypes[] = {
-    [SHERD_F64] = { 8, "<f8" }, [SHERD_F32] = { 4, "<f4" }, [SHERD_U8] = { 1, "|u1" },
-    [SHERD_U16] = { 2, "<u2" }, [SHERD_U32] = { 4, "<u4" }, [SHERD_I8] = { 1, "|i1" },
-    [SHERD_I16] = { 2, "<i2" }, [SHERD_I32] = { 4, "<i4" }, [SHERD_I64] = { 8, "<i8" },
+    [SHERD_F64] = { 8, "<f8", "float64" }, [SHERD_F32] = { 4, "<f4", "float32" },
+    [SHERD_U8] = { 1, "|u1", "uint8" },    [SHERD_U16] = { 2, "<u2", "uint16" },
+    [SHERD_U32] = { 4, "<u4", "uint32" },  [SHERD_I8] = { 1, "|i1", "int8" },
+    [SHERD_I16] = { 2, "<i2", "int16" },   [SHERD_I32] = { 4, "<i4", "int32" },
+    [SHERD_I64] = { 8, "<i8", "int64" },
 };
 
 static int known(sherd_dtype t)
@@ -35,6 +37,11 @@ size_t sherd_dtype_size(sherd_dtype t)
 const char *sherd_dtype_name(sherd_dtype t)
 {
     return known(t) ? dtypes[t].name : NULL;
+}
+
+const char *sherd_dtype_word(sherd_dtype t)
+{
+    return known(t) ? dtypes[t].word : NULL;
 }
 
 sherd_dtype sherd_dtype_find(const char *name)

@@ -174,7 +174,7 @@ static int expect(const sherd__metafile *f, const sherd__npz_array *a, size_t *f
     const sherd__npy_header *h = &sherd__npz_member_at(f->npz, (size_t)i)->head;
     if (h->dtype != a->dtype)
         return sherd__fail(d, SHERD_EFORMAT, HINT, "%s: %s is of %s, expected %s", where, a->name,
-                           sherd_dtype_name(h->dtype), sherd_dtype_name(a->dtype));
+                           sherd_dtype_word(h->dtype), sherd_dtype_word(a->dtype));
     if (h->ndim != a->ndim || h->rows != a->rows || h->cols != a->cols ||
         (h->fortran && a->ndim == 2))
         return sherd__fail(d, SHERD_EFORMAT, HINT,

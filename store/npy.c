@@ -160,11 +160,11 @@ static int emit(void *ctx, const void *bytes, size_t len, sherd_diag *d)
 
 static int refuse(const sherd_npy_writer *w, sherd_view v, size_t row, size_t col, sherd_diag *d)
 {
-    const char *name = sherd_dtype_name(v.dtype);
+    const char *name = sherd_dtype_word(v.dtype);
     return sherd__fail(d, SHERD_EINVAL, NULL,
                        "%zu x %zu of %s at (%zu, %zu) does not fit a %zu x %zu file of %s", v.rows,
                        v.cols, name ? name : "no dtype", row, col, w->rows, w->cols,
-                       sherd_dtype_name(w->dtype));
+                       sherd_dtype_word(w->dtype));
 }
 
 int sherd_npy_writer_rows(sherd_npy_writer *w, sherd_view v, sherd_diag *d)

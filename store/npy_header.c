@@ -113,7 +113,7 @@ static const struct {
 
 static int refuse_dtype(const cursor *c, const char *descr)
 {
-    const char *why = "is not a dtype that is read", *hint = "re-save it with .astype('<f8')";
+    const char *why = "is not a dtype that is read", *hint = "re-save it with .astype('float64')";
     switch (descr[0] ? descr[1] : '\0') {
     case 'O':
         why = "holds Python objects, which are never read";
@@ -125,7 +125,7 @@ static int refuse_dtype(const cursor *c, const char *descr)
         break;
     case 'b':
         why = "is boolean";
-        hint = "re-save it with .astype('|u1')";
+        hint = "re-save it with .astype('uint8')";
         break;
     case 'U':
     case 'S': why = "is text"; break;
@@ -133,15 +133,18 @@ static int refuse_dtype(const cursor *c, const char *descr)
         why = "is a structure";
         hint = "save each field separately";
         break;
-    case 'u': hint = "re-save it with .astype('<i8') if the values fit, else .astype('<f8')"; break;
+    case 'u':
+        hint = "re-save it with .astype('int64') if the values fit, else .astype('float64')";
+        break;
     case 'f':
-        if (descr[2] == '2') hint = "re-save it with .astype('<f4')";
+        if (descr[2] == '2') hint = "re-save it with .astype('float32')";
         break;
     default: break;
     }
     return sherd__fail(c->d, SHERD_EFORMAT, hint,
-                       "%s: dtype '%s' %s (<f4 <f8 <i2 <i4 <i8 <u2 <u4 |i1 |u1 are)", c->where,
-                       descr, why);
+                       "%s: dtype '%s' %s; float32, float64, int8 to int64 and uint8 to uint32 are "
+                       "read",
+                       c->where, descr, why);
 }
 
 static int parse_dtype(const cursor *c, const char *descr, sherd_dtype *out)

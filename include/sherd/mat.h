@@ -37,8 +37,11 @@ typedef struct sherd_view {
 
 /** Returns the bytes of one element; 0 for a value that is not a dtype. */
 SHERD_API size_t sherd_dtype_size(sherd_dtype t);
-/** Returns numpy's name for the dtype, such as "<f8"; NULL for a value that is not a dtype. */
+/** Returns numpy's name for the dtype in files, such as "<f8"; NULL for a value that is not a
+ *  dtype. */
 SHERD_API const char *sherd_dtype_name(sherd_dtype t);
+/** Returns numpy's word for the dtype, such as "float64", for messages; NULL as above. */
+SHERD_API const char *sherd_dtype_word(sherd_dtype t);
 /** Returns the dtype of that name, spelled as by sherd_dtype_name; 0 if there is none, which every
  *  call refuses in a view (SHERD_EINVAL). */
 SHERD_API sherd_dtype sherd_dtype_find(const char *name);

@@ -298,7 +298,7 @@ static void other_matrices_are_refused(void **s)
     sherd_certificate *one = certificate_of(&x, NULL);
     assert_int_equal(verify(one, vb(), va(), vc(), NULL, &d), SHERD_ESHAPE);
     assert_string_equal(d.message,
-                        "input 1 is 17 x 13 of <f8, the certificate states 31 x 17 of <f8");
+                        "input 1 is 17 x 13 of float64, the certificate states 31 x 17 of float64");
     const sherd_view three[] = { va(), vb(), vc() };
     for (size_t len = 0; len < 5; len++) {
         d = (sherd_diag){ 0 };

@@ -28,8 +28,8 @@ static const struct {
     { "flag", MASK(FLAG) },     { "int", MASK(INT) | MASK(COUNT) },
     { "real", MASK(REAL) },     { "size", MASK(SIZE) },
     { "time_ms", MASK(TIME) },  { "text", MASK(TEXT) | MASK(FILE) | MASK(DIR) | MASK(CHOICE) },
-    { "choice", MASK(CHOICE) }, { "ineffective", ~0u },
-    { "in_effect", ~0u },       { "forget", ~0u },
+    { "choice", MASK(CHOICE) }, { "forget_unless_argv", ~0u },
+    { "is_set", ~0u },       { "forget", ~0u },
     { "source", ~0u },
 };
 
