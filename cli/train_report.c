@@ -218,7 +218,7 @@ int sherd__train_on_epoch(void *train, const sherd_epoch *e, sherd_diag *d)
     if (t->cli->verbose > 0) {
         sherd__progress_clear();
         sherd__cli_note(t->cli,
-                        "epoch %" PRIu64 ", step %" PRIu64 ": cost %s, accuracy %s, validation %s",
+                        "epoch %" PRIu64 ", step %" PRIu64 ": loss %s, accuracy %s, validation %s",
                         e->epoch, e->step, figure(e->cost, "%.7f", c),
                         figure(e->accuracy, "%.5f", a), figure(e->validation_accuracy, "%.5f", v));
     }
@@ -241,7 +241,7 @@ static const struct column {
     const char *format, *field;
 } columns[] = {
     { "epoch", 8, "%.0f", "epoch" },
-    { "cost", 12, "%.7f", "cost" },
+    { "loss", 12, "%.7f", "cost" },
     { "accuracy", 9, "%.5f", "accuracy" },
     { "validation", 11, "%.5f", "validation_accuracy" },
     { "float64", 9, "%.5f", "float64_accuracy" },

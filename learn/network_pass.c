@@ -279,7 +279,7 @@ static int pass(const passing *w, const sherd__layer_update *how, double *c, she
     *c += l2_cost(n);
     if (!n->steady && !isfinite(*c))
         return sherd__fail(d, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
-                           "the cost is %g: training diverged", *c);
+                           "the loss is %g: training diverged", *c);
     const bool begins = updates(n, w->e, how);
     if (begins) sherd__optimiser_begin(how->optimiser);
     err = run_backward(n, w->e, w->b, w->input, how, d);

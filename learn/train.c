@@ -306,7 +306,7 @@ static int make_step(run *r, double *rate, sherd_diag *d)
     if (err == SHERD_EINTERRUPTED) return err; /* `stop` asked for it */
     if (err == 0 && !isfinite(result.cost))
         err = sherd__fail(&mine, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
-                          "the cost is %g: training diverged", result.cost);
+                          "the loss is %g: training diverged", result.cost);
     if (err != 0) return located(r, st->step + 1, err, &mine, d);
     st->step++;
     uint64_t examples = result.examples > 0 ? result.examples : s.len;

@@ -171,7 +171,7 @@ static void warn_of_rise(const sherd_training *t)
     double last = sherd__trainer_state(t->trainer)->last_cost;
     if (!(last > 2 * t->first_cost && last > 2 * guess)) return;
     sherd__training_log(t, SHERD_LOG_WARN,
-                        "the cost rose from %.5g in the first step to %.5g in the last epoch: a "
+                        "the loss rose from %.5g in the first step to %.5g in the last epoch: a "
                         "smaller rate may help, or inputs scaled to about 1",
                         t->first_cost, last);
 }

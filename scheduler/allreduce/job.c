@@ -166,7 +166,7 @@ static void on_result(sherd__allreduce_job *j, uint32_t node, sherd__event *e)
         sherd__work_took(&j->w, node, j->now_ms);
         if (!sherd__allreduce_take_costs(j, m, bytes))
             j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG,
-                             "reported a cost that is not a number");
+                             "reported a loss that is not a number");
         else if (sherd__allreduce_settled(j)) sherd__allreduce_watch_round(j);
         break;
     case SHERD__OP_REDUCE: sherd__allreduce_take_figures(j, m, bytes); break;

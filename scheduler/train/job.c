@@ -183,7 +183,7 @@ static void on_result(sherd__train_job *j, uint32_t node, sherd__event *e, uint6
     if (t == 0) {
         if (!sherd__train_figures(j, node, f, sherd__fragment_bytes(e->fragment), now_ms)) {
             j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG,
-                             "reported a cost that is not a number");
+                             "reported a loss that is not a number");
             return;
         }
         sherd__work_took(&j->w, node, now_ms);

@@ -280,7 +280,7 @@ started kill.jsonl -n 2 --scheme plain; kill -9 $last; wait $last 2>/dev/null
 py "l = log('kill.jsonl'); assert len(l) >= 3 and l[-1]['event'] == 'epoch'" && is_log kill.jsonl; report $? "the log of a run ended by kill -9 can be parsed"
 cmp -s keep.npz model.npz; report $? "kill -9 leaves an existing model unchanged"
 run train small.conf --log /dev/full; [ $code = 4 ] && grep -q '/dev/full: cannot write' err; report $? "a log that cannot be written ends the run"
-run train small.conf --epochs 2 -v; [ $code = 0 ] && grep -q 'epoch 2, step 6: cost' err; report $? "-v reports each epoch"
+run train small.conf --epochs 2 -v; [ $code = 0 ] && grep -q 'epoch 2, step 6: loss' err; report $? "-v reports each epoch"
 
 # ---- plots
 

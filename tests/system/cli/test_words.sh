@@ -83,7 +83,7 @@ report $? "an audit names the file types that it reads"
 
 conf 's/rate = 0.1/rate = 1e9/'
 run train bad.conf --data good.npz --seed seed -o model.npz
-[ $code = 0 ] && grep -q "warning: the cost rose from [01][.].* in the first step to .*e+.* in the last epoch" err &&
+[ $code = 0 ] && grep -q "warning: the loss rose from [01][.].* in the first step to .*e+.* in the last epoch" err &&
     [ -s model.npz ] && run train good.conf --data good.npz --seed seed -o model.npz &&
     [ $code = 0 ] && ! grep -q warning err
 report $? "a rising cost causes a warning, a falling one does not"

@@ -227,7 +227,7 @@ static int fake_settle(void *ctx, sherd_diag *d)
     f->settled++;
     note(f, 't');
     return f->late_at && f->stepped >= f->late_at
-               ? sherd__fail(d, SHERD_ERANGE, "h", "n1: the cost is inf: training diverged")
+               ? sherd__fail(d, SHERD_ERANGE, "h", "n1: the loss is inf: training diverged")
                : SHERD_OK;
 }
 
@@ -350,7 +350,7 @@ static void a_cost_that_is_nan_ends_training_and_names_the_step(void **s)
     sherd_diag d = { 0 };
     sherd__train_calls calls = { .checkpoint = on_checkpoint, .checkpoint_every = 1 };
     assert_int_equal(run_fake(&g, &f, calls, &d), SHERD_ERANGE);
-    assert_non_null(strstr(d.message, "step 6, epoch 2: the cost is"));
+    assert_non_null(strstr(d.message, "step 6, epoch 2: the loss is"));
     assert_int_equal(sherd__trainer_state(g.t)->step, 5);
     assert_int_equal(strchr(f.calls, 'c') != NULL, 1);
     assert_true(f.calls[strlen(f.calls) - 1] == 's'); /* step 6 has no checkpoint */
@@ -386,7 +386,7 @@ static void divergence_detected_late_is_reported_with_its_step(void **s)
     sherd_diag d = { 0 };
     sherd__train_calls calls = { .checkpoint = on_checkpoint, .checkpoint_every = 3 };
     assert_int_equal(run_fake(&g, &f, calls, &d), SHERD_ERANGE);
-    assert_string_equal(d.message, "step 6, epoch 2: n1: the cost is inf: training diverged");
+    assert_string_equal(d.message, "step 6, epoch 2: n1: the loss is inf: training diverged");
     assert_string_equal(d.hint, "h");
     assert_null(strchr(strchr(f.calls, 'c') + 1, 'c')); /* the checkpoint of step 3 is the last */
     rig_free(&g);
