@@ -72,7 +72,7 @@ static unsigned allowed(const char *call)
 static unsigned check_line(const char *file, unsigned number, const char *line)
 {
     unsigned found = 0;
-    for (const char *at = line; (at = strstr(at, "sherd__opt_")) != NULL; at++) {
+    for (const char *at = line; (at = strstr(at, "sherd__opt_")); at++) {
         char call[16], name[40];
         if (sscanf(at, "sherd__opt_%15[a-z_](%*[^,()], \"%39[a-z-]\")", call, name) != 2) continue;
         wanted w = { .file = file, .name = name };
