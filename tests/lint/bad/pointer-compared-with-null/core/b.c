@@ -3,6 +3,6 @@
 
 static int length(const char *text)
 {
-    if (text == 0 || text == NULL) return 0;
+    if (text == NULL) return 0;
     return 1;
 }
