@@ -30,12 +30,12 @@ typedef struct thing {
 static const char *const kinds[] = { "first", "second", NULL };
 
 static const sherd_field table[] = {
-    SHERD__FIELD(thing, yes, BOOL, "", ""),    SHERD__FIELD(thing, low, I32, "", ""),
-    SHERD__FIELD(thing, len, U32, "", ""),     SHERD__FIELD(thing, much, U64, "", ""),
-    SHERD__FIELD(thing, real, F64, "", ""),    SHERD__FIELD(thing, none, F64, "", ""),
-    SHERD__FIELD(thing, text, TEXT, "", ""),   SHERD__FIELD(thing, name, NAME, "", ""),
+    SHERD__FIELD(thing, yes, BOOL, "", ""),     SHERD__FIELD(thing, low, I32, "", ""),
+    SHERD__FIELD(thing, len, U32, "", ""),      SHERD__FIELD(thing, much, U64, "", ""),
+    SHERD__FIELD(thing, real, F64, "", ""),     SHERD__FIELD(thing, none, F64, "", ""),
+    SHERD__FIELD(thing, text, TEXT, "", ""),    SHERD__FIELD(thing, name, NAME, "", ""),
     SHERD__FIELD(thing, no_name, NAME, "", ""), SHERD__FIELD_ENUM(thing, kind, kinds, ""),
-    SHERD__FIELD(thing, bytes, BYTES, "", ""), SHERD__FIELD_ARRAY(thing, list, F64, len, "", ""),
+    SHERD__FIELD(thing, bytes, BYTES, "", ""),  SHERD__FIELD_ARRAY(thing, list, F64, len, "", ""),
 };
 
 static const sherd_field *fields(size_t *count)
