@@ -24,7 +24,7 @@ static const struct {
     const char *call;
     unsigned types;
 } calls[] = {
-    { "given", ~0u },           { "where", ~0u },
+    { "is_set", ~0u },          { "where", ~0u },
     { "flag", MASK(FLAG) },     { "int", MASK(INT) | MASK(COUNT) },
     { "real", MASK(REAL) },     { "size", MASK(SIZE) },
     { "time_ms", MASK(TIME) },  { "text", MASK(TEXT) | MASK(FILE) | MASK(DIR) | MASK(CHOICE) },
