@@ -20,7 +20,7 @@ static char *trim(char *s)
 {
     while (*s == ' ' || *s == '\t') s++;
     size_t n = strlen(s);
-    while (n > 0 && strchr(" \t\r", s[n - 1]) != NULL) n--;
+    while (n > 0 && strchr(" \t\r", s[n - 1])) n--;
     s[n] = '\0';
     return s;
 }
@@ -40,7 +40,7 @@ static int take_line(char *line, const char *where, sherd__config_set *set, void
         value = trim(eq + 1);
         name = trim(name);
     }
-    if (*name == '\0' || strpbrk(name, " \t") != NULL)
+    if (*name == '\0' || strpbrk(name, " \t"))
         return sherd__fail(d, SHERD_EFORMAT, "each line is `option = value`; # starts a comment",
                            "%s: expected `option = value`, found '%.60s'", where, name);
     if (name[0] == '-')
@@ -105,7 +105,7 @@ int sherd__config_read(const char *path, bool *missing, sherd__config_set *set, 
         err = sherd__fail(d, SHERD_EIO, NULL, "%s: cannot read: %s", path, strerror(errno));
         goto out;
     }
-    if (len > FILE_BYTES_MAX || memchr(text, '\0', len) != NULL) {
+    if (len > FILE_BYTES_MAX || memchr(text, '\0', len)) {
         err = sherd__fail(d, SHERD_EFORMAT, NULL,
                           "%s: expected a text file of at most %d bytes, found a %s one", path,
                           FILE_BYTES_MAX, len > FILE_BYTES_MAX ? "longer" : "binary");

@@ -183,7 +183,7 @@ static int failed(const child *c, const sherd__fetch *f, sherd_diag *d)
     for (char *p = text; *p != '\0'; p++)
         if (*p < ' ' || *p > '~') *p = '?';
     const char *words = strncmp(text, "curl: ", 6) == 0 ? text + 6 : text;
-    if (*words == '(' && strchr(words, ' ') != NULL) words = strchr(words, ' ') + 1;
+    if (*words == '(' && strchr(words, ' ')) words = strchr(words, ' ') + 1;
     if (WIFEXITED(c->status) && WEXITSTATUS(c->status) == 127)
         return sherd__fail(d, SHERD_EOPEN, "install curl, or download the files by other means",
                            "curl, which fetches files, cannot be started");

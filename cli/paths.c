@@ -40,7 +40,7 @@ static bool resolve(const char *path, char out[PATH_MAX])
     if (len >= sizeof folder) return false;
     memcpy(folder, path, len);
     folder[len] = '\0';
-    if (realpath(len > 0 ? folder : ".", whole) == NULL) return false;
+    if (!realpath(len > 0 ? folder : ".", whole)) return false;
     int n = snprintf(out, PATH_MAX, "%s/%s", whole, name);
     return n > 0 && n < PATH_MAX;
 }

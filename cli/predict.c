@@ -159,8 +159,8 @@ const sherd__verb sherd__verb_predict = {
     .details =
         "MODEL.npz is a file that sherd train wrote. DATA is a .npy with an example in each row, a "
         ".npz with a member x, a .csv, an IDX file, or a folder of IDX files, of which the test "
-        "images are used. The outputs are those of the last layer, float64; with cross-entropy these "
-        "are the inputs of the softmax.",
+        "images are used. The outputs are those of the last layer, float64; with cross-entropy "
+        "these are the inputs of the softmax.",
     .examples = examples,
     .options = options,
     .args_min = 2,

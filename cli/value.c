@@ -56,7 +56,7 @@ static bool starts_as_number(const char *s)
  * invalid. */
 static double quantity(const char *text, const unit *units)
 {
-    if (!starts_as_number(text) || strpbrk(text, "xXpP") != NULL) return NAN;
+    if (!starts_as_number(text) || strpbrk(text, "xXpP")) return NAN;
     char *end;
     errno = 0;
     double v = strtod(text, &end);

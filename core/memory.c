@@ -84,7 +84,7 @@ static uint64_t left_by_groups(const char *root, const char *line, const group_f
     strcpy(folder + base, in);
     folder[(size_t)base + strcspn(folder + base, "\n")] = '\0';
     uint64_t left = left_by(folder, v);
-    for (char *slash; (slash = strrchr(folder + base, '/')) != NULL;) {
+    for (char *slash; (slash = strrchr(folder + base, '/'));) {
         *slash = '\0';
         left = less(left, left_by(folder, v));
     }

@@ -81,7 +81,7 @@ static int backward_by(sherd__layer *l, const sherd__layer_call *call, sherd_vie
         return sherd__here_backward(l, call, windows, call->y, call->dy, to, d);
     int err = sherd__products_backward(l, call, windows, NULL, d);
     if (err == 0 && to) err = sherd__products_image(l, call, &image, d);
-    *down = to != NULL && !image;
+    *down = to && !image;
     return err == 0 && *down ? sherd__products_down(l, call, windows.rows, to, d) : err;
 }
 

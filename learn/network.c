@@ -92,7 +92,7 @@ static bool take(room *r, const sherd__network *n, size_t each, void **to)
         !sherd__mul(bytes, sherd_dtype_size(n->dtype), &bytes) ||
         !sherd__add(bytes, (CACHE_LINE - bytes % CACHE_LINE) % CACHE_LINE, &bytes))
         return false;
-    *to = r->at != NULL ? r->at + r->used : NULL;
+    *to = r->at ? r->at + r->used : NULL;
     return sherd__add(r->used, bytes, &r->used);
 }
 

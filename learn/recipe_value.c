@@ -37,7 +37,7 @@ bool sherd__word_count(const char *word, uint64_t max, uint64_t *out)
 bool sherd__word_number(const char *word, double *out)
 {
     char *end;
-    if (strspn(word, "0123456789.eE+-") != strlen(word) || strpbrk(word, "0123456789") == NULL)
+    if (strspn(word, "0123456789.eE+-") != strlen(word) || !strpbrk(word, "0123456789"))
         return false;
     errno = 0;
     double x = strtod(word, &end);

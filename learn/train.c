@@ -256,7 +256,7 @@ int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__evalu
     sherd__free(dy);
     if (err != 0) return err;
     *cost = sum / (double)data->x.rows;
-    *accuracy = data->targets.labels != NULL ? hits / (double)data->x.rows : NAN;
+    *accuracy = data->targets.labels ? hits / (double)data->x.rows : NAN;
     return SHERD_OK;
 }
 

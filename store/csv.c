@@ -217,7 +217,7 @@ static bool is_number(const field *f)
 static const char *number_hint(const field *f)
 {
     if (f->len == 0) return "fill it in, or leave out lines with missing values";
-    if (memchr(f->at, ';', f->len) != NULL || memchr(f->at, '\t', f->len) != NULL)
+    if (memchr(f->at, ';', f->len) || memchr(f->at, '\t', f->len))
         return "separate fields by commas";
     return "features are numbers in decimal; others must be coded as such first";
 }
@@ -322,8 +322,7 @@ static int place_targets(reader *r, size_t found)
 /* Advances the line counter. Quoted fields of a header may contain line ends. */
 static void next_line(reader *r)
 {
-    for (const uint8_t *p = r->line_at; (p = memchr(p, '\n', (size_t)(r->at - p))) != NULL; p++)
-        r->line++;
+    for (const uint8_t *p = r->line_at; (p = memchr(p, '\n', (size_t)(r->at - p))); p++) r->line++;
     r->line_at = r->at;
 }
 

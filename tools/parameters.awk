@@ -1,9 +1,10 @@
 # Function definitions with more than MOST parameters, compared with the list of those that have a reason:
 #
-#   awk -v most=6 -f tools/parameters.awk tools/parameters.txt SOURCES
+#   awk -v code=1 -f tools/comments.awk SOURCES | awk -v most=6 -f tools/parameters.awk tools/parameters.txt -
 #
 # Prints each definition that is not listed, and each entry of the list that is no such definition. It reads
 # the layout that .clang-format gives: a definition begins in column 1, its body is a `{` alone in column 1.
+# Functions that macros define are not counted.
 function breach(what) { print what; bad = 1 }
 function count(params,    i, c, depth, n) {
     n = params ~ /^ *(void)? *$/ ? 0 : 1
@@ -15,15 +16,15 @@ function count(params,    i, c, depth, n) {
     }
     return n
 }
+function open_in(text) { return gsub(/\(/, "", text) - gsub(/\)/, "", text) }
 function definition(head,    name, n) {
-    gsub(/"([^"\\]|\\.)*"/, "", head)
     gsub(/__attribute__ *\(\([^()]*(\([^()]*\))?[^()]*\)\)/, "", head)
-    if (head !~ /^[A-Za-z_].*[A-Za-z0-9_]\(.*\) *$/) return
+    if (head !~ /^ *[A-Za-z_].*[A-Za-z0-9_]\(.*\) *$/) return
     name = head; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name)
     sub(/^[^(]*\(/, "", head); sub(/\) *$/, "", head)
     if ((n = count(head)) <= most) return
-    if ((FILENAME, name) in listed) { met[FILENAME, name]; return }
-    breach(FILENAME ": " name " has " n " parameters: pass a struct, or give a reason in " list)
+    if ((file, name) in listed) { met[file, name]; return }
+    breach(file ": " name " has " n " parameters: pass a struct, or give a reason in " list)
 }
 FILENAME ~ /parameters\.txt$/ {
     list = FILENAME
@@ -33,13 +34,15 @@ FILENAME ~ /parameters\.txt$/ {
     for (i = 2; i <= NF; i++) listed[$1, $i]
     next
 }
-FNR == 1 { head = ""; comment = 0 }
-/^\/\*/ { comment = 1 }
-comment { if (/\*\//) comment = 0; head = ""; next }
-/^#/ { continues = /\\$/; head = ""; next }
+{
+    if (index($0, file ":") != 1) head = ""
+    file = $0; sub(/:.*/, "", file)
+    sub(/^[^:]*:[0-9]*:/, "")
+}
+/^ *#/ { continues = /\\$/; head = ""; next }
 continues { continues = /\\$/; next }
 /^\{/ { definition(head); head = ""; next }
-/^$|[;}]$|^[ \t]*\/[*\/]/ { head = ""; next }
+/[;}] *$/ || (/^ *$/ && open_in(head) == 0) { head = ""; next }
 { head = head $0 " " }
 END {
     for (entry in listed) {

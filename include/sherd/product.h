@@ -237,10 +237,10 @@ SHERD_API int sherd_product_exposures(uint64_t columns, uint32_t nodes,
  * is checked (Freivalds; docs/THREATS.md, "Verification") before it is folded into C. On failure
  * C's contents are undefined and nothing else was written. C shares no element with A or B.
  *
- * Errors: SHERD_ESHAPE; SHERD_EINVAL (views, an overlap); SHERD_ERANGE NaN or infinity in exact mode, or no set of primes holds the
- * product; SHERD_EFEWNODES; SHERD_EEXPOSURE; SHERD_ETIMEOUT; SHERD_EINTERRUPTED; SHERD_EWRONG
- * (strict); SHERD_ENOMEM. r may be NULL. Who learns it: see docs/THREATS.md; C stays on this
- * machine.
+ * Errors: SHERD_ESHAPE; SHERD_EINVAL (views, an overlap); SHERD_ERANGE NaN or infinity in exact
+ * mode, or no set of primes holds the product; SHERD_EFEWNODES; SHERD_EEXPOSURE; SHERD_ETIMEOUT;
+ * SHERD_EINTERRUPTED; SHERD_EWRONG (strict); SHERD_ENOMEM. r may be NULL. Who learns it: see
+ * docs/THREATS.md; C stays on this machine.
  */
 SHERD_API int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size_t ldc,
                              const sherd_product_options *opt, sherd_report *r,

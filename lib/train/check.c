@@ -157,8 +157,8 @@ int sherd__training_check_epoch(sherd_training *t, const sherd__train_epoch *e, 
 
 void sherd__training_check_float64(const sherd_training *t, double *accuracy, double *validation)
 {
-    *accuracy = t->check != NULL ? t->check->accuracy : NAN;
-    *validation = t->check != NULL ? t->check->validation : NAN;
+    *accuracy = t->check ? t->check->accuracy : NAN;
+    *validation = t->check ? t->check->validation : NAN;
 }
 
 uint64_t sherd__training_checked(const sherd_training *t)

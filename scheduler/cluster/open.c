@@ -282,8 +282,7 @@ static int fail_missing(const sherd_cluster *c, standing *s, int err, sherd_diag
                                  : "check that it runs and that its allow-list has our key";
     char *mark = NULL;
     if (s->away) hint = "check that it is a node of this version, with the named key";
-    for (char *p = s->why; !c->nodes[s->missing].absent && (p = strstr(p, "; ")) != NULL; p += 2)
-        mark = p;
+    for (char *p = s->why; !c->nodes[s->missing].absent && (p = strstr(p, "; ")); p += 2) mark = p;
     if (mark) {
         *mark = '\0';
         hint = mark + 2;

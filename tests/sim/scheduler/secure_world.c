@@ -361,7 +361,7 @@ void secure_begin_again(world *w, sherd__sumlist *sums, uint32_t up)
     for (uint32_t i = 0; i < w->count; i++) {
         w->node[i].expelled = false;
         if (up >> i & 1) secure_connect(&w->node[i]);
-        else sherd__secure_job_work(w->job).ops->node_down(w->job, i, false, "nobody", w->now);
+        else sherd__secure_job_work(w->job).ops->node_down(w->job, i, false, "no listener", w->now);
     }
 }
 
@@ -383,7 +383,7 @@ void secure_begin_some(world *w, uint32_t nodes, uint32_t survivors, uint32_t co
     w->params = sherd__version_new(COUNT, 0);
     for (size_t i = 0; i < COUNT; i++) w->params->values[i] = (double)draw() / 0x1p31 - 0.5;
     if (absent < NODES)
-        sherd__secure_job_work(w->job).ops->node_down(w->job, absent, true, "nobody", 0);
+        sherd__secure_job_work(w->job).ops->node_down(w->job, absent, true, "no listener", 0);
 }
 
 void secure_begin(world *w, uint32_t nodes, uint32_t survivors, uint32_t colluding)

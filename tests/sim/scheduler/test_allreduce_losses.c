@@ -38,7 +38,7 @@ static void try_mishap(mishap what, uint64_t trials, uint64_t least)
         if (what == SEVER) x.w.sever = who;
         allreduce_trial_start(&x);
         allreduce_trial_train(&x);
-        struck += what == RETURN ? x.s.members == t.nodes && strstr(x.w.log, "is back") != NULL
+        struck += what == RETURN ? x.s.members == t.nodes && strstr(x.w.log, "is back")
                                  : x.w.moves >= x.w.at;
         allreduce_trial_close(&x);
     }

@@ -323,7 +323,7 @@ static void missing_and_empty_keys_and_lists_are_reported(void **s)
     (void)s;
     char none[96];
     proc p;
-    write_text(allow_path, "# nobody\n");
+    write_text(allow_path, "# no key\n");
     start_with(&p, NULL, NULL);
     assert_false(proc_line(&p, 20000));
     proc_wait(&p, 10000);

@@ -233,7 +233,7 @@ static void mishap(int signal_number, uint32_t nodes, sherd__reduce kind, moment
     sherd__allreduce_count(&lead, &s);
     assert_int_equal(s.members, nodes - 1);
     assert_int_equal(s.rounds, STEPS);
-    assert_true(strstr(local_warned, "lost") != NULL);
+    assert_non_null(strstr(local_warned, "lost"));
     steps(&a, &w, 0, STEPS);
     assert_same(&a, &b);
     if (signal_number == SIGSTOP) send_signal(local_pid(w.cluster, 1), SIGCONT);

@@ -278,7 +278,7 @@ static void a_call_that_fails_before_nodes_are_at_work_leaves_its_report(void **
     assert_int_equal(sherd_multiply(cluster, v, v, c, 2, &o, &r, NULL), SHERD_ERANGE);
     assert_int_equal(sherd_apply(cluster, SHERD_OP_SQUARE, v, v, c, 2, &o, &r, NULL),
                      SHERD_EUNSUPPORTED);
-    assert_true(r.tasks == 77 && r.nodes == 0 && r.planned == NULL);
+    assert_true(r.tasks == 77 && r.nodes == 0 && !r.planned);
     o.exact = false;
     assert_int_equal(sherd_multiply(cluster, v, v, c, 2, &o, &r, NULL), SHERD_OK);
     assert_true(r.tasks != 77 && r.nodes == NODES);

@@ -113,7 +113,7 @@ static void figures_are_the_findings_of_a_scope(void **state)
             assert_true(f->flagged || !x->flagged);
         }
         assert_true(f->count == count && below <= count / 2 && above <= count / 2);
-        assert_int_equal(f->fraction, strstr(f->test, "rebuil") == NULL && w->test[0] != 'z');
+        assert_int_equal(f->fraction, !strstr(f->test, "rebuil") && w->test[0] != 'z');
     }
     assert_int_equal(places, 7);
     assert_null(sherd_audit_control_at(a, 0));

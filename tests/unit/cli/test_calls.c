@@ -29,7 +29,7 @@ static const struct {
     { "real", MASK(REAL) },     { "size", MASK(SIZE) },
     { "time_ms", MASK(TIME) },  { "text", MASK(TEXT) | MASK(FILE) | MASK(DIR) | MASK(CHOICE) },
     { "choice", MASK(CHOICE) }, { "forget_unless_argv", ~0u },
-    { "is_set", ~0u },       { "forget", ~0u },
+    { "is_set", ~0u },          { "forget", ~0u },
     { "source", ~0u },
 };
 
@@ -72,9 +72,9 @@ static unsigned allowed(const char *call)
 static unsigned check_line(const char *file, unsigned number, const char *line)
 {
     unsigned found = 0;
-    for (const char *at = line; (at = strstr(at, "sherd__opt_")) != NULL; at++) {
-        char call[16], name[40];
-        if (sscanf(at, "sherd__opt_%15[a-z_](%*[^,()], \"%39[a-z-]\")", call, name) != 2) continue;
+    for (const char *at = line; (at = strstr(at, "sherd__opt_")); at++) {
+        char call[32], name[40];
+        if (sscanf(at, "sherd__opt_%31[a-z_](%*[^,()], \"%39[a-z-]\")", call, name) != 2) continue;
         wanted w = { .file = file, .name = name };
         sherd__verbs_each(gather, &w);
         if (w.types == 0) fail_msg("%s:%u: no verb has an option --%s", file, number, name);

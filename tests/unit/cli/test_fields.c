@@ -21,7 +21,7 @@ typedef struct thing {
     uint64_t much;
     double real, none;
     char text[8];
-    const char *name, *nobody;
+    const char *name, *no_name;
     uint32_t kind;
     uint8_t bytes[3];
     double *list;
@@ -30,12 +30,12 @@ typedef struct thing {
 static const char *const kinds[] = { "first", "second", NULL };
 
 static const sherd_field table[] = {
-    SHERD__FIELD(thing, yes, BOOL, "", ""),    SHERD__FIELD(thing, low, I32, "", ""),
-    SHERD__FIELD(thing, len, U32, "", ""),     SHERD__FIELD(thing, much, U64, "", ""),
-    SHERD__FIELD(thing, real, F64, "", ""),    SHERD__FIELD(thing, none, F64, "", ""),
-    SHERD__FIELD(thing, text, TEXT, "", ""),   SHERD__FIELD(thing, name, NAME, "", ""),
-    SHERD__FIELD(thing, nobody, NAME, "", ""), SHERD__FIELD_ENUM(thing, kind, kinds, ""),
-    SHERD__FIELD(thing, bytes, BYTES, "", ""), SHERD__FIELD_ARRAY(thing, list, F64, len, "", ""),
+    SHERD__FIELD(thing, yes, BOOL, "", ""),     SHERD__FIELD(thing, low, I32, "", ""),
+    SHERD__FIELD(thing, len, U32, "", ""),      SHERD__FIELD(thing, much, U64, "", ""),
+    SHERD__FIELD(thing, real, F64, "", ""),     SHERD__FIELD(thing, none, F64, "", ""),
+    SHERD__FIELD(thing, text, TEXT, "", ""),    SHERD__FIELD(thing, name, NAME, "", ""),
+    SHERD__FIELD(thing, no_name, NAME, "", ""), SHERD__FIELD_ENUM(thing, kind, kinds, ""),
+    SHERD__FIELD(thing, bytes, BYTES, "", ""),  SHERD__FIELD_ARRAY(thing, list, F64, len, "", ""),
 };
 
 static const sherd_field *fields(size_t *count)
@@ -64,7 +64,7 @@ static void each_type_of_field_has_its_form_in_json(void **state)
     sherd__fields_json(o, &x, fields, without);
     char *text = json_dumps(o, JSON_COMPACT);
     assert_string_equal(text, "{\"yes\":true,\"len\":2,\"much\":9223372036854775807,\"real\":0.5,"
-                              "\"none\":null,\"text\":\"abc\",\"name\":\"n\",\"nobody\":null,"
+                              "\"none\":null,\"text\":\"abc\",\"name\":\"n\",\"no_name\":null,"
                               "\"kind\":\"second\",\"bytes\":\"00abff\",\"list\":[1.5,null]}");
     free(text);
     json_decref(o);

@@ -92,7 +92,7 @@ static void the_first_failure_keeps_the_diagnostic(void **state)
     assert_int_equal(d.code, SHERD_EFORMAT);
     assert_string_equal(d.message, "a.npy: byte 6");
     assert_string_equal(d.hint, "save it again");
-    assert_int_equal(sherd__fail(NULL, SHERD_ENOMEM, NULL, "nobody listens"), SHERD_ENOMEM);
+    assert_int_equal(sherd__fail(NULL, SHERD_ENOMEM, NULL, "no diag"), SHERD_ENOMEM);
 }
 
 static void running_out_of_memory_names_the_use_and_a_remedy(void **state)

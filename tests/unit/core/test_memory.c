@@ -37,7 +37,7 @@ static void put(const char *path, const char *text)
 {
     char all[256];
     snprintf(all, sizeof all, "%s%s", root, path);
-    for (char *p = all + sizeof root; (p = strchr(p, '/')) != NULL; p++) {
+    for (char *p = all + sizeof root; (p = strchr(p, '/')); p++) {
         *p = '\0';
         (void)mkdir(all, 0700);
         *p = '/';

@@ -367,8 +367,8 @@ static void parameters_that_overflow_are_not_written_to_a_checkpoint(void **s)
         sherd_diag d = { 0 };
         sherd__train_calls calls = { .checkpoint = on_checkpoint, .checkpoint_every = every };
         assert_int_equal(run_fake(&g, &f, calls, &d), SHERD_ERANGE);
-        if (strstr(d.message, every == 1 ? "step 6, epoch 2: parameter 5"
-                                         : "step 8, epoch 2: parameter 5") == NULL)
+        if (!strstr(d.message,
+                    every == 1 ? "step 6, epoch 2: parameter 5" : "step 8, epoch 2: parameter 5"))
             fail_msg("%s", d.message);
         size_t checkpoints = 0;
         for (const char *p = f.calls; *p != '\0'; p++) checkpoints += *p == 'c';

@@ -267,7 +267,7 @@ static void a_flipped_bit_never_gives_another_valid_certificate(void **s)
         text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
         if (sherd__certificate_parse(&b, text, len, "c.json", NULL) == 0) {
             char *again = text_of(&b);
-            if (strchr(" \n\t\r", text[bit / 8]) == NULL) /* spacing; everything else is compared
+            if (!strchr(" \n\t\r", text[bit / 8])) /* spacing; everything else is compared
                                                            * after writing it again */
                 fail_msg("bit %zu of byte %zu, now '%c'", bit % 8, bit / 8, text[bit / 8]);
             text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);

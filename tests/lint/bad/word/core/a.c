@@ -1,6 +1,6 @@
 /* Core. */
 #include "core/a.h"
-// TODO: more
+/* TODO: more */
 #include "sherd/err.h"
 const char *sherd_strerror(int err)
 {

@@ -1,0 +1,3 @@
+/* Core: computes what it was
+ * told. */
+#include "core/a.h"

@@ -1,0 +1,2 @@
+/* A source that was not compiled. */
+#error

@@ -1,0 +1,5 @@
+/* An attribute comes first. */
+__attribute__((noinline)) static int many(int a, int b, int c, int d, int e, int f, int g)
+{
+    return a + b + c + d + e + f + g;
+}
