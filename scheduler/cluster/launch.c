@@ -172,8 +172,7 @@ int sherd__launch_start(sherd__launch **out, const sherd__launch_options *o, she
         n->pipe = n->out = n->err = -1;
         snprintf(n->is.peer.name, sizeof n->is.peer.name, "node-%u", i + 1);
         sherd__command_for(&c, i, n->is.peer.name);
-        if (sherd__hooks_interrupted(&o->hooks))
-            err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted while local nodes start");
+        err = sherd__hooks_check(&o->hooks, "interrupted while local nodes start", d);
         if (!err) err = start_one(n, o, &c, d);
     }
     if (!err) err = sherd__local_wait(l, o, d);
