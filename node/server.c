@@ -474,7 +474,7 @@ static int start_compute(server *s, sherd_diag *d)
     sherd__members_options m = { &s->loop,         o->identity,     members_say,
                                  connections_most, members_drained, s };
     if (!err) err = sherd__members_new(&s->members, &m);
-    if (err) return sherd__fail(d, err, NULL, "no memory for the task loop");
+    if (err) return err == SHERD_ENOMEM ? sherd__fail_memory(d, "the task loop") : err;
     sherd__worker_options w = { .backend = o->backend,
                                 .backend_ctx = s->backend_ctx,
                                 .executor = s->executor,
@@ -493,7 +493,7 @@ static int start_compute(server *s, sherd_diag *d)
                                 .clock = sherd__clock_s };
     err = sherd__worker_new(&s->worker, &w);
     sherd__members_serve(s->members, s->worker);
-    return err ? sherd__fail(d, err, NULL, "no memory for the task loop") : SHERD_OK;
+    return err ? sherd__fail_memory(d, "the task loop") : SHERD_OK;
 }
 
 static void on_start(uv_timer_t *t)

@@ -121,10 +121,10 @@ static int make_room(sherd_operation *w, sherd_diag *d)
     w->c = w->o.result;
     if (!w->c && bytes <= available) w->c = w->own = sherd__alloc(bytes);
     if (!w->c)
-        return sherd__fail(d, SHERD_ENOMEM, "free memory, or compute the product in parts",
-                           "out of memory for the result: %zu x %zu are %s, and %s are available",
-                           w->rows, w->cols, sherd__bytes_text((double)bytes, takes),
-                           sherd__bytes_text((double)available, left));
+        return sherd__fail_memory_hint(d, "free memory, or compute the product in parts",
+                                       "the result: %zu x %zu are %s, and %s are available",
+                                       w->rows, w->cols, sherd__bytes_text((double)bytes, takes),
+                                       sherd__bytes_text((double)available, left));
     return w->o.output
                ? sherd_npy_writer_new(&w->writer, w->o.output, SHERD_F64, w->rows, w->cols, d)
                : SHERD_OK;

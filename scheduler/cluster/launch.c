@@ -166,7 +166,7 @@ int sherd__launch_start(sherd__launch **out, const sherd__launch_options *o, she
     if (err) return err;
     sherd__launch *l = sherd__calloc(1, sizeof *l + o->nodes * sizeof *l->nodes);
     err = l ? sherd__command_make(&c, o) : SHERD_ENOMEM;
-    if (err) (void)sherd__fail(d, err, NULL, "no memory to start %u nodes", o->nodes);
+    if (err) err = sherd__fail_memory(d, "starting %u nodes", o->nodes);
     for (uint32_t i = 0; !err && i < o->nodes; i++) {
         local_node *n = &l->nodes[l->len++];
         n->pipe = n->out = n->err = -1;
