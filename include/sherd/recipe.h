@@ -25,7 +25,7 @@ SHERD_API const char *sherd_recipe_builtin_at(size_t i);
  */
 SHERD_API int sherd_recipe_load(sherd_recipe **out, const char *name, sherd_diag *d) SHERD_MUST;
 /** Parses the text of a recipe. name: the recipe's name in messages, "recipe" if NULL. The caller
- *  frees *out with sherd_recipe_free; it is NULL on failure. Errors: SHERD_EFORMAT, SHERD_ENOMEM. */
+ *  frees *out with sherd_recipe_free; it is NULL on failure. SHERD_EFORMAT, SHERD_ENOMEM. */
 SHERD_API int sherd_recipe_parse(sherd_recipe **out, const char *text, const char *name,
                                  sherd_diag *d) SHERD_MUST;
 /**
