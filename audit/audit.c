@@ -65,7 +65,7 @@ static int attack_views(running *a, const uint32_t *m, uint32_t size, const char
     for (uint32_t i = 0; i < size && !err; i++) part[i] = &a->views[m[i]];
     if (!err && size > 1) {
         err = sherd__adversary_view_join(&joined, part, size, a->plan->k ? a->plan->k : SIZE_MAX);
-        if (err) err = sherd__fail(d, err, NULL, "out of memory for a coalition");
+        if (err) err = sherd__fail_memory(d, "a coalition");
         s = &joined;
     }
     if (!err) err = sherd__audit_clear(&by, s, &opt, d);
@@ -358,7 +358,7 @@ static int offsets(sherd_audit *r, const sherd__shares *s, const sherd__truth *t
         err = known_blocks(&blocks[i], s, e, truth, right);
         seen[i].blocks = (const double *const *)blocks[i];
     }
-    if (err) sherd__fail(d, err, "give fewer --rows", "out of memory for what is known of A");
+    if (err) err = sherd__fail_memory_hint(d, "give fewer --rows", "what is known of A");
     else err = streams(r, seen, s->seen_len, 0, opt, d);
     for (uint32_t i = 0; blocks && i < s->seen_len; i++)
         free_blocks(blocks[i], s->seen[i].code->blocks);

@@ -272,7 +272,7 @@ int sherd_audit_html(sherd_audit *r, size_t width, const char **text, sherd_diag
     if (!p.err) p.err = sherd__buf_append(&p.b, "", 1);
     if (err || p.err) {
         sherd__buf_fini(&p.b);
-        return sherd__fail(d, err ? err : p.err, NULL, "out of memory for the page");
+        return sherd__fail_memory(d, "the page");
     }
     sherd__free(r->html);
     *text = r->html = (char *)p.b.data;

@@ -29,8 +29,7 @@ static const char *const coded_text[] = {
 
 static int no_memory(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, "give fewer --rows",
-                       "out of memory for what the nodes saw");
+    return sherd__fail_memory_hint(d, "give fewer --rows", "what the nodes saw");
 }
 
 /* Each node is its own domain, until the record says otherwise. */
@@ -140,8 +139,7 @@ static int read_shares(sherd__audit_input *in, sherd_audit *r, const uint64_t *j
     int err = sherd__shares_read(&in->shares, &in->record, jobs[0], &w, d);
     if (err || len == 1) return err;
     if (read_more(in, jobs, len, &w))
-        return sherd__fail(d, SHERD_ENOMEM, "give fewer --rows or --encodings",
-                           "out of memory for the shares");
+        return sherd__fail_memory_hint(d, "give fewer --rows or --encodings", "the shares");
     bool limited = in->more_len + 1 < len && in->more_len + 1 == w.right_operands;
     sherd__audit_warn(r,
                       "the record contains %zu coded products: the one that transferred the most "

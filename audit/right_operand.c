@@ -191,7 +191,7 @@ int sherd__audit_right_operand(sherd__findings *l, const sherd__views *v, uint64
         integers |= r[i].integers;
         largest = fmax(largest, r[i].largest);
     }
-    if (err) err = sherd__fail(d, err, NULL, "out of memory for what was sent of B");
+    if (err) err = sherd__fail_memory(d, "what was sent of B");
     if (!err) err = sherd__truth_open(&t, sherd_view_t(b), integers, largest, d);
     for (size_t i = 0; i < v->len && !err; i++)
         if (r[i].len > 0 && sherd__audit_right(l, &r[i], names[i], &t))

@@ -439,8 +439,7 @@ int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job,
     for (uint32_t i = 0; i < len && !err && !cut; i++)
         err = sherd__shares_domain(&nodes[i], &of, i, &s.code);
     if (!err && !v->of_coordinator) err = number_shares(&s, &nodes, &len, v, job, w);
-    if (err == SHERD_ENOMEM)
-        err = sherd__fail(d, err, "give fewer --rows", "out of memory for the shares");
+    if (err == SHERD_ENOMEM) err = sherd__fail_memory_hint(d, "give fewer --rows", "the shares");
     if (!err) err = arrange(&s, nodes, len, &of, cut, d);
     for (size_t i = 0; nodes && i < len; i++) sherd__shares_node_fini(&nodes[i]);
     sherd__free(nodes);

@@ -60,7 +60,7 @@ static int attack_clear(sketch *s, sherd_audit_form form, uint32_t nodes, sherd_
     if (!err)
         err = sherd__adversary_view_make(&seen, form, s->x,
                                          &(sherd__node_part){ cols, at[1], 0, ROWS / nodes }, ROWS);
-    if (err) err = sherd__fail(d, err, NULL, "out of memory for what the node sees");
+    if (err) err = sherd__fail_memory(d, "what the node sees");
     else err = sherd__audit_clear(&by, &seen, &opt, d);
     sherd__adversary_view_fini(&seen);
     sherd__free(cols);

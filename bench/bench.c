@@ -57,7 +57,7 @@ static int clean_environment(const sherd__cli *cli, sherd_diag *d)
         unsetenv(variables[i]);
     }
     if (at == 0) return 0;
-    if (setenv(WAS_SET, was, 1) != 0) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (setenv(WAS_SET, was, 1) != 0) return sherd__fail_memory(d, "an environment variable");
     return restart(d);
 }
 

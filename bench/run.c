@@ -207,7 +207,7 @@ int sherd__bench_go_on(sherd_diag *d)
 
 int sherd__bench_no_memory(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, "measure the others with --only", "out of memory");
+    return sherd__fail_memory_hint(d, "measure the others with --only", "a measurement");
 }
 
 int sherd__bench_measure(sherd__bench *b, const sherd__measurement *m, sherd_diag *d)

@@ -1,4 +1,4 @@
-/* Applies the rules of the header to the sources of values. */
+/* Compares the sources of option values as cli/applies.h describes. */
 #include "cli/applies.h"
 
 #include "cli/options.h"
@@ -39,7 +39,7 @@ int sherd__opt_refuse(const sherd__option *o, const sherd_scheme_info *s, sherd_
     size_t i = 0;
     const sherd_scheme_info *reads = sherd__option_scheme(o, &i);
     if (s->hides_zeros && o->takes & SHERD_TAKES_ENCODING)
-        snprintf(hint, sizeof hint, "leave it out: a coded operand has no zeros to leave out");
+        snprintf(hint, sizeof hint, "omit it: a coded operand has no zero entries");
     else
         snprintf(hint, sizeof hint, "leave it out%s%s", reads ? ", or use --scheme " : "",
                  reads ? reads->name : "");

@@ -5,8 +5,8 @@
  * exclude each other, the one from the stronger place wins, as with `excludes` (cli/options.h). If
  * both come from one place, they are refused.
  *
- * Options that decide what else applies are therefore judged first and read afterwards. Names that
- * the verb does not have count as not set; so does a flag that is turned off.
+ * Call these functions for an option before its value is read. Names that the verb does not have
+ * count as not set; so does a flag that is turned off.
  */
 #ifndef CLI_APPLIES_H
 #define CLI_APPLIES_H

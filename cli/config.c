@@ -97,7 +97,7 @@ int sherd__config_read(const char *path, bool *missing, sherd__config_set *set, 
     f = fdopen(fd, "r");
     text = sherd__alloc(FILE_BYTES_MAX + 1);
     if (!f || !text) {
-        err = sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", path);
+        err = sherd__fail_memory(d, "reading %s", path);
         goto out;
     }
     size_t len = fread(text, 1, FILE_BYTES_MAX + 1, f);

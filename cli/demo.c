@@ -50,8 +50,7 @@ static int load_images(demo *m, const char *folder, sherd_diag *d)
 static int draw_images(demo *m, size_t rows, sherd_diag *d)
 {
     m->pixels = sherd__alloc(rows * SHERD_DIGIT_PIXELS);
-    if (!m->pixels)
-        return sherd__fail(d, SHERD_ENOMEM, "give fewer --samples", "out of memory for the digits");
+    if (!m->pixels) return sherd__fail_memory_hint(d, "give fewer --samples", "the digits");
     sherd_digits_draw(0, 0, rows, m->pixels, NULL);
     m->x = sherd_view_c(m->pixels, SHERD_U8, rows, SHERD_DIGIT_PIXELS);
     return 0;
@@ -63,7 +62,7 @@ static int draw_weights(demo *m, sherd_diag *d)
 {
     size_t inputs = m->x.cols;
     m->weights = sherd__calloc(inputs * HIDDEN, sizeof *m->weights);
-    if (!m->weights) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!m->weights) return sherd__fail_memory(d, "the weights");
     sherd__seeded state;
     sherd__entropy e = sherd__entropy_seeded(&state, WEIGHTS_SEED);
     for (size_t i = 0; i < inputs * HIDDEN; i++) {
@@ -245,8 +244,7 @@ static int run_once(demo *m, bool exact, sherd_diag *d)
                                         .hooks = { sherd__cli_stops, on_log, on_progress, m } };
     sherd_operation_info x = { .size = sizeof x };
     sherd_operation *product = NULL;
-    int err = c ? sherd_operation_new(&product, &o, d)
-                : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the result");
+    int err = c ? sherd_operation_new(&product, &o, d) : sherd__fail_memory(d, "the result");
     sherd__progress_init(&m->progress, stderr, m->cli->quiet ? SHERD__PROGRESS_NONE : mode, label,
                          "tasks", 0);
     if (!err) err = sherd_operation_run(product, d);

@@ -254,8 +254,7 @@ static int run_doctor(sherd__cli *cli, sherd_diag *d)
         puts(c.machine.blas_core);
         return 0;
     }
-    if (cli->json && !(c.checks = json_array()))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (cli->json && !(c.checks = json_array())) return sherd__fail_memory(d, "the checks");
     const char *tmp = getenv("TMPDIR"), *runtime = getenv("XDG_RUNTIME_DIR");
     check_versions(&c);
     check_blas(&c);

@@ -66,7 +66,7 @@ static int read_mirrors(fetch *f, sherd_diag *d)
         f->mirrors[f->mirrors_len] = f->set->mirrors[f->mirrors_len];
     if (!given) return 0;
     if (!(f->mirrors_text = sherd__strdup(given)))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        return sherd__fail_memory(d, "the list of mirrors");
     for (char *p = f->mirrors_text, *end; p; p = end) {
         end = strchr(p, ',');
         if (end) *end++ = '\0';

@@ -201,7 +201,7 @@ int sherd__fetch_run(const sherd__fetch *f, uint8_t **bytes, size_t *len, sherd_
     child c;
     uint8_t *mine = sherd__alloc(f->size_max + 1);
     size_t got = 0;
-    if (!mine) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %zu bytes", f->size_max);
+    if (!mine) return sherd__fail_memory(d, "a file of %zu bytes", f->size_max);
     int err = begin(&c, f, d);
     if (!err) err = receive(&c, f, mine, &got, d);
     if (!err) {

@@ -71,7 +71,7 @@ int sherd__jsonl_add(sherd__jsonl *l, json_t *o, int digits, sherd_diag *d)
     json_decref(o);
     if (!printed) {
         sherd__free(text);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory for a line", l->path);
+        return sherd__fail_memory(d, "a line of %s", l->path);
     }
     text[len] = '\n';
     ssize_t n = write(l->fd, text, len + 1);

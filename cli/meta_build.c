@@ -170,7 +170,7 @@ int sherd__meta_build(sherd__cli *cli, sherd_diag *d)
     if (!err) err = new_from_options(cli, &meta, d);
     made = sherd__clock_s() - began;
     if (!err && !(seconds = sherd__calloc(sherd_meta_count(meta), sizeof *seconds)))
-        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        err = sherd__fail_memory(d, "the times of the operations");
     if (!err && opt.expanded) opt.seconds = seconds;
     else if (!err) err = time_exposures(meta, seconds, d);
     if (!err) {

@@ -13,7 +13,7 @@ int sherd__meta_count_exposures(sherd_meta *meta, size_t i, uint64_t **counts, s
 {
     uint64_t *out = sherd__calloc(sherd_meta_get(meta)->nodes, sizeof *out);
     int err = out ? sherd_meta_exposure_counts(meta, i, out, d)
-                  : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+                  : sherd__fail_memory(d, "the exposure counts");
     if (err) sherd__free(out);
     else *counts = out;
     return err;

@@ -62,8 +62,7 @@ static int set(sherd__opts *o, size_t i, sherd__option_source source, const char
     if (source != SHERD__FROM_ARGV && source != SHERD__FROM_PRESET) {
         parsed.where = keep(o, where);
         parsed.text = keep(o, text);
-        if (!parsed.where || !parsed.text)
-            return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+        if (!parsed.where || !parsed.text) return sherd__fail_memory(d, "the value of %s", where);
     }
     *v = parsed;
     return 0;
@@ -195,7 +194,7 @@ static int read_argv(sherd__opts *o, const char *title, int argc, char **argv, s
         snprintf(where, sizeof where, is_long ? "--%s%s" : "-%s%.1s", no ? "no-" : "",
                  is_long ? o->table[i]->name : &o->table[i]->letter);
         const char *kept = keep(o, where);
-        if (!kept) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        if (!kept) return sherd__fail_memory(d, "the command line");
         const char *text = optarg ? optarg : no ? "no" : "1";
         int err = set(o, (size_t)i, SHERD__FROM_ARGV, kept, text, d);
         if (err) return err;
@@ -362,7 +361,7 @@ int sherd__opts_parse(sherd__cli *cli, int argc, char **argv, const sherd__opts_
 {
     *help = false;
     sherd__opts *o = sherd__calloc(1, sizeof *o);
-    if (!o) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!o) return sherd__fail_memory(d, "the options");
     o->verb = cli->verb;
     o->len = sherd__options_of(cli->verb, o->table, SHERD__OPTIONS_MAX);
     cli->opts = o;

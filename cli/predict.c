@@ -55,7 +55,7 @@ static int prepare(predict *p, sherd_diag *d)
     p->o.labels = y.dtype == SHERD_U32 ? y.data : NULL;
     p->y = sherd__calloc(rows, sherd_model_outputs(p->model) * sizeof *p->y);
     if (p->y) return 0;
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the outputs of %zu rows", rows);
+    return sherd__fail_memory(d, "the outputs of %zu rows", rows);
 }
 
 static int save(const predict *p, sherd_diag *d)
@@ -66,7 +66,7 @@ static int save(const predict *p, sherd_diag *d)
     if (!sherd__opt_flag(p->cli, "labels"))
         return sherd_npy_save(path, sherd_view_c(p->y, SHERD_F64, rows, width), d);
     uint32_t *labels = sherd__calloc(rows, sizeof *labels);
-    if (!labels) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the labels");
+    if (!labels) return sherd__fail_memory(d, "the labels");
     sherd_predict_labels(p->y, width, rows, width, labels);
     int err = sherd_npy_save(path, sherd_view_c(labels, SHERD_U32, rows, 1), d);
     sherd__free(labels);

@@ -242,7 +242,7 @@ int sherd__cli_json_end(const sherd__cli *cli, json_t *obj, sherd_diag *d)
     int err = print_object(obj);
     json_decref(obj);
     if (err == SHERD_EIO) return sherd__fail(d, err, STDOUT_HINT, STDOUT_FAILED, strerror(errno));
-    return err ? sherd__fail(d, err, NULL, "out of memory") : 0;
+    return err ? sherd__fail_memory(d, "the JSON object") : 0;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -40,7 +40,7 @@ static int decide(sherd__train *t, const sherd__plot *p, uint32_t *regions, sher
         x[2 * i] = p->low[0] + col / SIDE * (p->high[0] - p->low[0]);
         x[2 * i + 1] = p->low[1] + row / SIDE * (p->high[1] - p->low[1]);
     }
-    int err = !x || !y ? sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot")
+    int err = !x || !y ? sherd__fail_memory(d, "the plot")
                        : sherd_model_predict(m, sherd_view_c(x, SHERD_F64, cells, 2), y, width, &o,
                                              NULL, d);
     if (!err) sherd_predict_labels(y, width, cells, width, regions);
@@ -58,7 +58,7 @@ static int add_plane(sherd__train *t, sherd__plot *p, double **points, uint32_t 
     if (x.cols != 2 || y.dtype != SHERD_U32) return 0;
     *points = sherd__calloc(x.rows, 2 * sizeof **points);
     *regions = sherd__calloc((size_t)SIDE * SIDE, sizeof **regions);
-    if (!*points || !*regions) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot");
+    if (!*points || !*regions) return sherd__fail_memory(d, "the plot");
     sherd_view_read(x, *points, 2);
     p->points = *points;
     p->labels = y.data;
@@ -80,7 +80,7 @@ static int draw(sherd__train *t, const char *path, bool plane, sherd_diag *d)
     const sherd_epoch *e;
     while (sherd_training_epoch_at(t->training, p.epochs_len)) p.epochs_len++;
     sherd__plot_epoch *epochs = sherd__calloc(p.epochs_len, sizeof *epochs);
-    int err = epochs ? 0 : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot");
+    int err = epochs ? 0 : sherd__fail_memory(d, "the plot");
     for (size_t i = 0; !err && (e = sherd_training_epoch_at(t->training, i)); i++) {
         epochs[i] = (sherd__plot_epoch){ (double)e->epoch, e->cost, e->validation_cost, e->accuracy,
                                          e->validation_accuracy };

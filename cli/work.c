@@ -32,7 +32,7 @@ static int read_arithmetic(sherd__product_run *w, sherd_diag *d)
 /* Reads the option that decides which others have an effect. */
 static void read_scheme(sherd__product_run *w, sherd_op op)
 {
-    w->opt = (sherd_product_options){ .size = sizeof w->opt, .scheme = SHERD_PERMUTE };
+    w->opt = (sherd_product_options){ .size = sizeof w->opt };
     if (op != 0) return;
     const sherd_scheme_info *scheme = sherd__opt_scheme(w->cli);
     bool public_b = sherd__opt_given(w->cli, "public") && scheme->public_b != 0;

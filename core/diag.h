@@ -12,9 +12,12 @@ int sherd__fail(sherd_diag *d, int code, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
 /** Records that an allocation failed, and returns SHERD_ENOMEM. The message is "out of memory for "
- *  and `use`, a printf format that names what was to be held or done, such as "%zu labels". Where
- *  the user can ask for less, sherd__fail gives that as the hint. */
+ *  and `use`, a printf format that names what was to be held or done, such as "%zu labels". */
 int sherd__fail_memory(sherd_diag *d, const char *use, ...) __attribute__((format(printf, 2, 3)));
+
+/** As sherd__fail_memory, where the user can do better than free memory: ask for less, say. */
+int sherd__fail_memory_hint(sherd_diag *d, const char *hint, const char *use, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /** Records an error of a function that gives no message, and returns it: "cannot ", `what` and the
  *  error's text. */

@@ -82,6 +82,15 @@ int sherd__fail_memory(sherd_diag *d, const char *use, ...)
     return SHERD_ENOMEM;
 }
 
+int sherd__fail_memory_hint(sherd_diag *d, const char *hint, const char *use, ...)
+{
+    va_list ap;
+    va_start(ap, use);
+    record(d, SHERD_ENOMEM, hint, "out of memory for ", use, ap);
+    va_end(ap);
+    return SHERD_ENOMEM;
+}
+
 int sherd__fail_to(sherd_diag *d, int err, const char *what)
 {
     return sherd__fail(d, err, NULL, "cannot %s: %s", what, sherd_strerror(err));

@@ -22,6 +22,12 @@ bool sherd__hooks_interrupted(const sherd_hooks *h)
     return h->interrupted && h->interrupted(h->ctx);
 }
 
+int sherd__hooks_check(const sherd_hooks *h, const char *what, sherd_diag *d)
+{
+    return sherd__hooks_interrupted(h) ? sherd__fail(d, SHERD_EINTERRUPTED, NULL, "%s", what)
+                                       : SHERD_OK;
+}
+
 bool sherd__hooks_due(const sherd__hooked *h, bool last)
 {
     return h->hooks.progress && (last || sherd__clock_s() - h->reported >= EVERY_S);
@@ -38,7 +44,5 @@ void sherd__hooks_progress(sherd__hooked *h, sherd_progress p)
 int sherd__hooks_step(sherd__hooked *h, uint64_t done, uint64_t total, sherd_diag *d)
 {
     sherd__hooks_progress(h, (sherd_progress){ .done = done, .total = total });
-    return sherd__hooks_interrupted(&h->hooks)
-               ? sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted")
-               : SHERD_OK;
+    return sherd__hooks_check(&h->hooks, "interrupted", d);
 }

@@ -19,6 +19,8 @@ sherd__hooked sherd__hooks_begin(const sherd_hooks *hooks);
 bool sherd__hooks_any(const sherd_hooks *hooks);
 /** Returns true if the caller wants the call to end. */
 bool sherd__hooks_interrupted(const sherd_hooks *hooks);
+/** Returns SHERD_EINTERRUPTED, with the message `what`, if the caller wants the call to end. */
+int sherd__hooks_check(const sherd_hooks *hooks, const char *what, sherd_diag *d) SHERD_MUST;
 /** Returns whether it is time to report progress. last: all is done. */
 bool sherd__hooks_due(const sherd__hooked *h, bool last);
 /** Reports progress if it is time to. p->seconds is set here. */

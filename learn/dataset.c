@@ -106,8 +106,8 @@ static void copy_row(sherd_view x, size_t row, double divide, sherd_dtype t, uin
 
 static int no_memory(size_t rows, size_t cols, sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, "use fewer examples",
-                       "no memory for %zu examples of %zu numbers", rows, cols);
+    return sherd__fail_memory_hint(d, "use fewer examples", "%zu examples of %zu numbers", rows,
+                                   cols);
 }
 
 int sherd__dataset_copy(sherd__dataset *out, const sherd__dataset *s, const uint32_t *rows,

@@ -32,8 +32,8 @@ static int make(sherd__dataset *out, const char *what, size_t rows, numbers of, 
         !sherd__mul(rows, of.target, &targets) || !(out->owned[0] = sherd__alloc_large(bytes)) ||
         !(out->owned[1] = sherd__alloc(targets))) {
         sherd__dataset_fini(out);
-        return sherd__fail(d, SHERD_ENOMEM, "take fewer examples",
-                           "%s: no memory for %zu examples of %zu numbers", what, rows, of.cols);
+        return sherd__fail_memory_hint(d, "take fewer examples", "%zu examples of %zu numbers (%s)",
+                                       rows, of.cols, what);
     }
     return SHERD_OK;
 }

@@ -457,7 +457,7 @@ int sherd__stepper_gradients(sherd__stepper *out, const sherd__gradients_options
     err = sherd__gradients_lay_out(g);
     if (err) {
         sherd__gradients_fini(g);
-        return sherd__fail(d, err, NULL, "no memory for the sums of gradients");
+        return sherd__fail_memory(d, "the sums of gradients");
     }
     *out = (sherd__stepper){ &gradients_ops, g };
     return SHERD_OK;

@@ -22,7 +22,7 @@ static int too_large(sherd_diag *d, size_t i, const char *name)
     return sherd__fail(d, SHERD_ESHAPE, NULL, "layer %zu (%s) is too large", i, name);
 }
 
-static void *numbers(const sherd__network *n)
+static void *allocate_vector(const sherd__network *n)
 {
     size_t bytes;
     return sherd__mul(n->count, sherd_dtype_size(n->dtype), &bytes) ? sherd__alloc_pages(bytes)
@@ -52,6 +52,7 @@ static int fit(sherd__network *n, const sherd__network_spec *spec, sherd_diag *d
     return SHERD_OK;
 }
 
+/* Points each layer at its part of the parameters and of the gradient. */
 static void cut_vectors(sherd__network *n)
 {
     size_t at = 0;
@@ -83,8 +84,8 @@ typedef struct room {
 
 #define CACHE_LINE 64u
 
-/* Reserves memory for a batch of `each` numbers per example and sets *to to it. Returns false if
-   the size overflows. */
+/* Reserves memory for `each` numbers per example of a batch, and stores its address in *to. Returns
+   false if the size overflows. */
 static bool take(room *r, const sherd__network *n, size_t each, void **to)
 {
     size_t bytes;
@@ -96,6 +97,8 @@ static bool take(room *r, const sherd__network *n, size_t each, void **to)
     return sherd__add(r->used, bytes, &r->used);
 }
 
+/* Divides the memory of passes among the layers: with r->at NULL it only computes the size,
+   otherwise it sets the pointers. Returns false if the size overflows. */
 static bool lay_out(sherd__network *n, room *r)
 {
     size_t most = 0, i = 0;
@@ -120,15 +123,22 @@ static bool lay_out(sherd__network *n, room *r)
     return take(r, n, most, &n->delta[0]) && take(r, n, most, &n->delta[1]);
 }
 
+/* Computes the size of one row of `widened`. Returns false if it overflows. */
+static bool widened_row(const sherd__network *n, size_t *bytes)
+{
+    return sherd__mul(n->width, sizeof *n->widened, bytes);
+}
+
 static bool allocate(sherd__network *n)
 {
     room r = { 0 };
+    size_t row;
     if (!lay_out(n, &r) || !(r.at = n->room = sherd__alloc_pages(r.used))) return false;
     r.used = 0;
-    n->params = numbers(n);
-    n->gradient = numbers(n);
+    n->params = allocate_vector(n);
+    n->gradient = allocate_vector(n);
     if (n->dtype == SHERD_F32 &&
-        !(n->widened = sherd__calloc(n->batch, n->width * sizeof *n->widened)))
+        (!widened_row(n, &row) || !(n->widened = sherd__calloc(n->batch, row))))
         return false;
     return lay_out(n, &r) && n->params && n->gradient;
 }
@@ -151,8 +161,8 @@ static int check_spec(const sherd__network_spec *spec, size_t *size, sherd_diag 
     return SHERD_OK;
 }
 
-/* Fits the shapes and allocates only memory for them. n is zeroed on entry; the caller frees it on
-   failure too. */
+/* Fits the shapes. Allocates the list of layers only, no parameters. n is zeroed on entry; the
+   caller frees it on failure too. */
 static int begin(sherd__network *n, const sherd__network_spec *spec, sherd_diag *d)
 {
     size_t size = 0;
@@ -173,19 +183,19 @@ int sherd__network_measure(const sherd__network_spec *spec, sherd__network_size 
 {
     sherd__network n = { 0 };
     room r = { 0 };
-    size_t numbers, widened, bytes;
+    size_t vectors, row, widened, bytes;
     int err = begin(&n, spec, d);
     if (err == 0) {
         size_t size = sherd_dtype_size(n.dtype);
-        bool fits = lay_out(&n, &r) && sherd__mul(n.count, 2 * size, &numbers) &&
-                    sherd__mul(n.dtype == SHERD_F32 ? n.batch : 0, n.width * sizeof *n.widened,
-                               &widened) &&
-                    sherd__add(r.used, numbers, &bytes) && sherd__add(bytes, widened, &bytes);
+        bool fits = lay_out(&n, &r) && sherd__mul(n.count, 2 * size, &vectors) &&
+                    widened_row(&n, &row) &&
+                    sherd__mul(n.dtype == SHERD_F32 ? n.batch : 0, row, &widened) &&
+                    sherd__add(r.used, vectors, &bytes) && sherd__add(bytes, widened, &bytes);
         *out = (sherd__network_size){ n.count, n.width, fits ? bytes : SIZE_MAX };
     }
     sherd__free(n.layers);
     sherd__free(n.outs);
-    return err == SHERD_ENOMEM ? sherd__fail(d, err, NULL, "no memory for a network") : err;
+    return err == SHERD_ENOMEM ? sherd__fail_memory(d, "a network") : err;
 }
 
 static int make(const sherd__network_spec *spec, bool memory, sherd__network **out, sherd_diag *d)
@@ -198,10 +208,10 @@ static int make(const sherd__network_spec *spec, bool memory, sherd__network **o
     if (err != 0) {
         sherd__network_free(n);
         return err != SHERD_ENOMEM ? err
-                                   : sherd__fail(d, err, "a smaller batch needs less",
-                                                 "no memory for a network of %zu layers and "
-                                                 "batches of %zu",
-                                                 spec->len, spec->batch);
+                                   : sherd__fail_memory_hint(d, "a smaller batch needs less",
+                                                             "a network of %zu layers and batches "
+                                                             "of %zu",
+                                                             spec->len, spec->batch);
     }
     *out = n;
     return SHERD_OK;

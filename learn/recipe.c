@@ -278,8 +278,8 @@ int sherd__recipe_shapes(const sherd__recipe *r, sherd__network **out, sherd_dia
     return sherd__network_shapes(&spec, out, d);
 }
 
-int sherd__recipe_weigh(const sherd__recipe *r, size_t batch, sherd__network_size *out,
-                        sherd_diag *d)
+int sherd__recipe_measure(const sherd__recipe *r, size_t batch, sherd__network_size *out,
+                          sherd_diag *d)
 {
     sherd__network_spec spec = spec_of(r, batch);
     return sherd__network_measure(&spec, out, d);

@@ -110,8 +110,8 @@ int sherd__recipe_network_unset(const sherd__recipe *r, size_t batch, sherd__net
 /** Calls sherd__network_shapes for that network. */
 int sherd__recipe_shapes(const sherd__recipe *r, sherd__network **out, sherd_diag *d) SHERD_MUST;
 /** Calls sherd__network_measure for that network. */
-int sherd__recipe_weigh(const sherd__recipe *r, size_t batch, sherd__network_size *out,
-                        sherd_diag *d) SHERD_MUST;
+int sherd__recipe_measure(const sherd__recipe *r, size_t batch, sherd__network_size *out,
+                          sherd_diag *d) SHERD_MUST;
 
 /** Returns "idx", "spiral", ...; NULL for an unknown number. */
 const char *sherd__data_kind_name(sherd__data_kind kind);

@@ -84,8 +84,8 @@ int sherd__trainer_new(sherd__trainer **out, const sherd__recipe *r, const sherd
                           (size_t)t->order.per_epoch);
     t->steps = steps;
     if (err == 0 && !take_memory(t))
-        err = sherd__fail(d, SHERD_ENOMEM, "a smaller batch needs less",
-                          "no memory for batches of %zu examples", t->order.batch);
+        err = sherd__fail_memory_hint(d, "a smaller batch needs less", "batches of %zu examples",
+                                      t->order.batch);
     if (err != 0) {
         sherd__trainer_free(t);
         return err;

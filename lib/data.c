@@ -24,10 +24,10 @@
 #define EMBEDDED_TRAIN 60000u
 #define EMBEDDED_VALIDATION 10000u
 
-static int no_memory(const char *where, sherd_diag *d)
+int sherd__data_no_memory(const char *what, sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, "use fewer: `examples` in the recipe",
-                       "%s: no memory to read it", where);
+    return sherd__fail_memory_hint(d, "use fewer: `examples` in the recipe", "the examples of %s",
+                                   what);
 }
 
 /* ---- sources --------------------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ static int hold_out(sherd_data *x, double fraction, const uint8_t seed[32], sher
                            "a holdout of %g of %zu examples leaves nothing to %s", fraction, n,
                            held == 0 ? "validate with" : "train on");
     uint32_t *rows = sherd__calloc(n, sizeof *rows);
-    if (!rows) return no_memory("holdout", d);
+    if (!rows) return sherd__data_no_memory("`holdout`", d);
     sherd__entropy e = sherd__train_entropy(&state, seed, "holdout", 0);
     sherd__draw_shuffle(&e, rows, (uint32_t)n);
     sherd__wipe(&state, sizeof state);
@@ -320,7 +320,7 @@ static int load_inputs(sherd_data *x, const sherd__recipe *r, const char *path, 
     bool known = s->targets.labels || s->targets.values;
     if (!err && !known) { /* labels of zero, so that checks and copies find targets */
         if (!(s->owned[1] = sherd__calloc(s->x.rows + 1, sizeof(uint32_t))))
-            err = no_memory(path, d);
+            err = sherd__data_no_memory(path, d);
         s->targets.labels = s->owned[1];
     }
     if (!err) err = sherd__dataset_check(s, path, x->inputs, x->outputs, d);

@@ -33,6 +33,9 @@ int sherd__data_load(sherd_data **out, const sherd_recipe *r, const sherd_data_s
 int sherd__data_none(sherd_data **out, const sherd_recipe *r, size_t width, const char *text,
                      sherd_diag *d) SHERD_MUST;
 
+/** Fails because there is no memory for the examples of `what`: a file, "`holdout`". */
+int sherd__data_no_memory(const char *what, sherd_diag *d);
+
 /* ---- data_files.c ---------------------------------------------------------------------------- */
 
 /** Reads training data and, if the file has them, validation data. Values are not checked yet. */

@@ -18,17 +18,11 @@
 
 /* ---- targets --------------------------------------------------------------------------------- */
 
-static int no_memory(const char *where, sherd_diag *d)
-{
-    return sherd__fail(d, SHERD_ENOMEM, "use fewer: `examples` in the recipe",
-                       "%s: no memory to read it", where);
-}
-
 /* Uses column `col` of v as labels; column_name begins "row 3" in messages. */
 static int labels_of(sherd__dataset *s, sherd_view v, size_t col, const char *where, sherd_diag *d)
 {
     uint32_t *labels = s->owned[1] = sherd__calloc(v.rows, sizeof *labels);
-    if (!labels) return no_memory(where, d);
+    if (!labels) return sherd__data_no_memory(where, d);
     for (size_t i = 0; i < v.rows; i++) {
         double x = sherd__view_at(v, i, col);
         if (!(x >= 0 && x < 4294967295.0) || x != (double)(uint32_t)x)
@@ -46,7 +40,7 @@ static int values_of(sherd__dataset *s, sherd_view v, size_t first, size_t width
                      sherd_diag *d)
 {
     double *values = s->owned[1] = sherd__calloc(v.rows, width * sizeof *values);
-    if (!values) return no_memory(where, d);
+    if (!values) return sherd__data_no_memory(where, d);
     for (size_t i = 0; i < v.rows; i++) sherd__view_row_f64(v, i, first, width, values + i * width);
     s->targets.values = values;
     return 0;
@@ -100,7 +94,7 @@ static int inputs_of(sherd__dataset *s, sherd_view v, size_t cols, const char *w
 {
     sherd__dataset as = { .x = sherd_view_sub(v, 0, v.rows, 0, cols), .width = 1 }, copy;
     as.targets.labels = sherd__calloc(v.rows + 1, sizeof *as.targets.labels);
-    if (!as.targets.labels) return no_memory(where, d);
+    if (!as.targets.labels) return sherd__data_no_memory(where, d);
     int err = sherd__dataset_copy(&copy, &as, NULL, v.rows, 1, d);
     sherd__free((void *)(uintptr_t)as.targets.labels);
     if (err) return err;
@@ -138,7 +132,7 @@ int sherd__data_member(sherd__npz *z, const char *name, sherd_view *v, void **by
     *there = i >= 0;
     if (i < 0) return 0;
     const sherd__npy_header *h = &sherd__npz_member_at(z, (size_t)i)->head;
-    if (!(*bytes = sherd__alloc(h->data_len))) return no_memory(sherd__npz_where(z), d);
+    if (!(*bytes = sherd__alloc(h->data_len))) return sherd__data_no_memory(sherd__npz_where(z), d);
     *v = h->fortran ? sherd_view_t(sherd_view_c(*bytes, h->dtype, h->cols, h->rows))
                     : sherd_view_c(*bytes, h->dtype, h->rows, h->cols);
     if (h->ndim == 1) *v = sherd_view_t(*v); /* examples of one number each */

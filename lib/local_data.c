@@ -76,10 +76,10 @@ static int load_npy(sherd__own_data *x, const char *path, sherd_diag *d)
         x->own.x.data = x->members[0];
         err = sherd_npy_check(npy, d);
     } else {
-        err = sherd__fail(d, SHERD_ENOMEM,
-                          "serve a part of the examples, or use a machine with "
-                          "more memory",
-                          "%s: its examples take %zu bytes of memory", path, len);
+        err = sherd__fail_memory_hint(d,
+                                      "serve a part of the examples, or use a machine with more "
+                                      "memory",
+                                      "the examples of %s: %zu bytes", path, len);
     }
     sherd_npy_close(npy);
     return err;

@@ -20,6 +20,7 @@
 #include "core/options.h"
 #include "matrix/view.h"
 #include "scheduler/metadata/metadata.h"
+#include "scheduler/plan/prepare.h"
 #include "scheduler/plan/profile.h"
 #include "sherd/product.h"
 
@@ -202,7 +203,7 @@ static int read_request(taking *t, const sherd_meta_request *what, const sherd_p
     if (!err) err = sherd__result_check(opt, "sherd_product_options", d);
     if (!err) err = sherd__options_read(&t->opt, sizeof t->opt, opt, "sherd_product_options", d);
     if (err) return err;
-    if (!t->opt.scheme) t->opt.scheme = SHERD_PERMUTE;
+    if (!t->opt.scheme) t->opt.scheme = SHERD__SCHEME_DEFAULT;
     t->op = t->what.op ? t->what.op : SHERD_OP_PRODUCT;
     t->in_len = sherd_op_operands(t->op);
     t->in[0] = t->what.a;

@@ -21,8 +21,8 @@ static int refuse_scheme(const sherd_product_options *opt, sherd_diag *d)
 {
     const sherd_scheme_info *s = sherd_scheme_get(opt->scheme);
     if (!s->scheme)
-        return sherd__fail(d, SHERD_EINVAL, "sherd/scheme.h lists them: SHERD_SHARE, ...",
-                           "unknown scheme %d", (int)opt->scheme);
+        return sherd__fail(d, SHERD_EINVAL, "sherd/scheme.h lists them", "unknown scheme %d",
+                           (int)opt->scheme);
     if (!(s->takes & SHERD_TAKES_MASKS))
         return sherd__fail(d, SHERD_EINVAL, "use --scheme share, which hides both operands",
                            "--scheme %s is refused for a network: nodes would see the weights and "

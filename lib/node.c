@@ -340,12 +340,6 @@ static int open_data(sherd_node *n, const sherd_node_options *o, sherd_diag *d)
     return err;
 }
 
-static int check_interrupted(const sherd_node_options *o, sherd_diag *d)
-{
-    if (!sherd__hooks_interrupted(&o->hooks)) return SHERD_OK;
-    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted before the node listened");
-}
-
 static int start_thread(sherd_node *n, sherd_diag *d)
 {
     sigset_t before;
@@ -394,7 +388,7 @@ int sherd__node_start_with(sherd_node **out, const sherd_node_options *opt,
     err = fill_options(n, &o, d);
     if (!err) err = open_data(n, &o, d);
     if (!err) err = read_keys(n, &o, d);
-    if (!err) err = check_interrupted(&o, d);
+    if (!err) err = sherd__hooks_check(&o.hooks, "interrupted before the node listened", d);
     if (!err) err = sherd__server_open(&n->server, &n->o, &n->allowed, d);
     if (!err) err = start_record(n, o.record_dir, d); /* last: a start that fails leaves none */
     n->o.name = n->o.domain = n->o.cores = NULL;      /* the caller's, and not read again */

@@ -141,7 +141,7 @@ int sherd_recipe_set(sherd_recipe *r, const char *key, const char *value, sherd_
 int sherd__recipe_size(const sherd_recipe *r, size_t batch, sherd__network_size *out, sherd_diag *d)
 {
     sherd_diag mine = { 0 };
-    int err = sherd__recipe_weigh(&r->recipe, batch, out, &mine);
+    int err = sherd__recipe_measure(&r->recipe, batch, out, &mine);
     if (!err) return SHERD_OK;
     return sherd__fail(d, err == SHERD_EINVAL ? SHERD_EFORMAT : err, mine.hint, "%s: %s", r->name,
                        mine.message);

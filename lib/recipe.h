@@ -13,7 +13,7 @@ struct sherd_recipe {
 /** Makes a recipe of parsed values. SHERD_ENOMEM. */
 int sherd__recipe_of(sherd_recipe **out, const sherd__recipe *r, const char *name,
                      sherd_diag *d) SHERD_MUST;
-/** Computes the size of its network for batches of `batch` examples, as sherd__recipe_weigh.
+/** Computes the size of its network for batches of `batch` examples, as sherd__recipe_measure.
  *  Messages begin with the recipe's name; layers that do not fit are SHERD_EFORMAT or
  *  SHERD_ESHAPE. */
 int sherd__recipe_size(const sherd_recipe *r, size_t batch, sherd__network_size *out,

@@ -247,7 +247,7 @@ int sherd__compare_product(sherd_view a, sherd_view b, const double *c, size_t l
     int err = sherd__product_shapes(a, b, ldc, d);
     if (err != 0) return err;
     err = panel_init(&p, a.rows, a.cols, b.cols);
-    if (err != 0) sherd__fail(d, err, NULL, "no memory for the panels of a comparison");
+    if (err != 0) err = sherd__fail_memory(d, "the panels of a comparison");
     for (p.r0 = 0; p.r0 < a.rows && err == 0; p.r0 += ROWS)
         for (p.c0 = 0; p.c0 < b.cols && err == 0; p.c0 += COLS) {
             p.rows = least(a.rows - p.r0, ROWS);

@@ -178,9 +178,11 @@ const char *const sherd__op_names[] = { "",       "dot",      "",     "",     ""
                                         "",       "",         "",     "",     "",        "",
                                         "",       "",         "",     "",     "sigmoid", "minus",
                                         "square", "multiply", "relu", "tanh", "exp",     NULL };
-_Static_assert(SHERD_OP_PRODUCT == 1 && SHERD_OP_SIGMOID == 16 &&
+_Static_assert(SHERD_OP_PRODUCT == 1 && SHERD_OP_SIGMOID == 16 && SHERD_OP_MINUS == 17 &&
+                   SHERD_OP_SQUARE == 18 && SHERD_OP_TIMES == 19 && SHERD_OP_RELU == 20 &&
+                   SHERD_OP_TANH == 21 && SHERD_OP_EXP == 22 &&
                    sizeof sherd__op_names / sizeof *sherd__op_names == SHERD_OP_EXP + 2,
-               "names by number");
+               "sherd__op_names is in the order of sherd_op");
 
 static const struct operation {
     void (*one)(const double *x, size_t n, double *out);

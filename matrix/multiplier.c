@@ -210,8 +210,7 @@ static int local_keep(void *ctx, sherd_view a, const sherd_keep_options *how, sh
     if (err != 0) {
         sherd__free(kept);
         return err == SHERD_ENOMEM
-                   ? sherd__fail(d, err, NULL, "no memory to keep an operand of %zu x %zu", a.rows,
-                                 a.cols)
+                   ? sherd__fail_memory(d, "a kept operand of %zu x %zu", a.rows, a.cols)
                    : err;
     }
     kept->rows = a.rows;
@@ -350,8 +349,7 @@ int sherd__local_multiply(sherd_multiplier m, const sherd__tiled *p, sherd_diag 
     assert(m.ops == &local_ops);
     if (l->bits != 0) return finished(l, p, sherd__local_team(m), d);
     int err = sherd__tiled_multiply(p, sherd__local_team(m), &l->room);
-    if (err != 0)
-        sherd__fail(d, err, NULL, "no memory for a product of %zu x %zu and %zu x %zu", p->a.rows,
-                    p->a.cols, p->b.rows, p->b.cols);
-    return err;
+    return err ? sherd__fail_memory(d, "a product of %zu x %zu and %zu x %zu", p->a.rows, p->a.cols,
+                                    p->b.rows, p->b.cols)
+               : SHERD_OK;
 }

@@ -50,8 +50,8 @@ static double *doubles(size_t rows, size_t cols)
 
 static int no_memory(sherd_diag *d, const char *what, size_t rows, size_t cols)
 {
-    return sherd__fail(d, SHERD_ENOMEM, "free memory, or compare on a larger machine",
-                       "no memory for %s (%zu x %zu doubles)", what, rows, cols);
+    return sherd__fail_memory_hint(d, "free memory, or compare on a larger machine",
+                                   "%s (%zu x %zu doubles)", what, rows, cols);
 }
 
 static size_t panel_rows(sherd_view a)

@@ -1,8 +1,7 @@
 /*
- * Operands are copied, scaled, rounded and scaled back: with s the exponent that nearest rounding
- * would choose, a copy holds a * 2^-s with has_integers |a| < 2^(bits-1), which is exact in
- * doubles. Any exponent of at least s that the inner multiplier chooses then takes it without
- * rounding.
+ * Operands are copied and rounded. Let s be the exponent that rounding to nearest would choose: the
+ * copy holds a * 2^-s, with integers |a| < 2^(bits-1), which doubles represent exactly. The inner
+ * multiplier may choose any exponent of at least s; it then rounds nothing.
  */
 #include "matrix/rounding.h"
 
@@ -18,7 +17,7 @@
 #include "matrix/view.h"
 
 struct sherd_kept {
-    sherd_multiplier m;
+    sherd_multiplier multiplier;
     sherd_kept *inner;
 };
 
@@ -110,7 +109,7 @@ static int rounding_keep(void *ctx, sherd_view a, const sherd_keep_options *how,
     room copy = { NULL, 0 };
     sherd_kept *kept = sherd__calloc(1, sizeof *kept);
     if (!kept) return sherd__fail_memory(d, "a kept operand of %zu x %zu", a.rows, a.cols);
-    kept->m = r->inner;
+    kept->multiplier = r->inner;
     int err = round_view(r, key_of(r, SHERD__ROUNDING_KEPT, 0), "A", &copy, &a, d);
     if (err == 0) err = sherd_multiplier_keep(&kept->inner, r->inner, a, how, d);
     empty(&copy);
@@ -131,13 +130,13 @@ static int rounding_multiply_kept(void *ctx, sherd_kept *kept, sherd_rows rows, 
 
 static void rounding_kept_shape(const sherd_kept *kept, size_t *rows, size_t *cols, size_t *part)
 {
-    kept->m.ops->kept_shape(kept->inner, rows, cols, part);
+    kept->multiplier.ops->kept_shape(kept->inner, rows, cols, part);
 }
 
 static void rounding_release(void *ctx, sherd_kept *kept)
 {
     (void)ctx;
-    sherd_multiplier_release(kept->m, kept->inner);
+    sherd_multiplier_release(kept->multiplier, kept->inner);
     sherd__free(kept);
 }
 
@@ -175,7 +174,7 @@ int sherd__rounding_new(sherd_multiplier *out, sherd_multiplier inner, unsigned 
 {
     *out = (sherd_multiplier){ NULL, NULL };
     if (bits < SHERD__FIXED_BITS_MIN || bits > SHERD__FIXED_BITS_MAX)
-        return sherd__fail(d, SHERD_EINVAL, "17 is the usual fixed point",
+        return sherd__fail(d, SHERD_EINVAL, "17 bits are usual",
                            "stochastic rounding to %u bits: expected %u to %u", bits,
                            SHERD__FIXED_BITS_MIN, SHERD__FIXED_BITS_MAX);
     rounding *r = sherd__calloc(1, sizeof *r);

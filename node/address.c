@@ -66,7 +66,7 @@ int sherd__address_find(char out[SHERD__ADDRESS_TEXT], const char *host, uv_loop
     wake.data = &closed;
     err = sherd__lookup_start(&l, host, 0, NULL, answered, &wake);
     if (err) {
-        sherd__fail(d, err, NULL, "no memory to look up %s", host);
+        err = sherd__fail_memory(d, "looking up %s", host);
     } else {
         err = wait_for(out, l, host, loop, stop, d);
         sherd__lookup_drop(l); /* `wake` is not sent to after this */

@@ -1,4 +1,4 @@
-/* The address that a node listens on, from a number or a name. */
+/* Resolves the address that a node listens on. */
 #ifndef NODE_ADDRESS_H
 #define NODE_ADDRESS_H
 
@@ -14,7 +14,7 @@
  * resolver returns. The resolver may wait for a name server for any length of time: the loop runs
  * meanwhile, until the answer arrives or *stop is set by a callback of the loop.
  *
- * Errors: SHERD_ENET where the name does not exist; SHERD_EINTERRUPTED where *stop was set;
+ * Errors: SHERD_ENET if the name does not exist; SHERD_EINTERRUPTED if *stop was set;
  * SHERD_ENOMEM.
  */
 int sherd__address_find(char out[SHERD__ADDRESS_TEXT], const char *host, uv_loop_t *loop,

@@ -80,8 +80,7 @@ static int find_model(sherd__gradient_site *site, uint64_t job, const sherd__ste
     if (err) return err;
     if (bytes > UINT64_MAX / 2 ||
         !sherd__later_reserve(&site->later, site->pool, bytes + sizeof(model)))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a network of %llu bytes",
-                           (unsigned long long)bytes);
+        return sherd__fail_memory(d, "a network of %llu bytes", (unsigned long long)bytes);
     model *m = sherd__calloc(1, sizeof *m);
     err = m ? sherd__grader_new(&m->grader, &recipe, p->batch, p->bits, &site->by, d)
             : sherd__fail_memory(d, "a network");
@@ -167,7 +166,7 @@ static int open_round(sherd__gradient_site *site, const sherd__task *t, sherd__r
     uint64_t memory = sizeof(sherd__round) + p.tiers * (sizeof(tier) + 16) +
                       p.shards * (uint64_t)sizeof(sherd__examples) + SHERD__POOL_OVERHEAD;
     if (!sherd__pool_reserve(site->pool, memory))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a round of %u shards", p.shards);
+        return sherd__fail_memory(d, "a round of %u shards", p.shards);
     sherd__round *r = sherd__calloc(1, sizeof *r);
     if (!r) {
         sherd__pool_unreserve(site->pool, memory);
@@ -252,8 +251,7 @@ static int join_round(sherd__round *r, const sherd__task *t, sherd_diag *d)
                            i, count);
     uint8_t *bytes = sherd__pool_get(r->site->pool, t->result.len);
     if (!bytes)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a gradient of %llu bytes",
-                           (unsigned long long)t->result.len);
+        return sherd__fail_memory(d, "a gradient of %llu bytes", (unsigned long long)t->result.len);
     sherd__block_hold(b);
     pthread_mutex_lock(&r->lock);
     tier *a = &r->tier[i];

@@ -253,7 +253,7 @@ static int make(const sherd__products *of, bool own, unsigned bits, sherd_multip
     if (!err) err = sherd__executor_new_inline(&p->executor);
     if (err) {
         products_free(p);
-        return sherd__fail(d, err, NULL, "no memory for a multiplier");
+        return err == SHERD_ENOMEM ? sherd__fail_memory(d, "a multiplier") : err;
     }
     p->of = *of;
     p->bits = bits;

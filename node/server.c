@@ -64,11 +64,12 @@ struct sherd__server {
     conn *conns;
     uint64_t sessions;
     bool loop_up, ending, drained;
-    bool start_over; /* the caller, or the end of the parent, ends the start */
-    bool computing;  /* connections are closed, and a product still runs */
-    bool released;   /* the parent has written, so it may end now (opt->stay) */
-    sherd__lines strangers_refused, refused; /* strangers_refused: of all strangers together */
-    bool accept_logged;                      /* logged by accept: the link's reason is skipped */
+    bool start_over;                /* the caller, or the end of the parent, ends the start */
+    bool computing;                 /* connections are closed, and a product still runs */
+    bool released;                  /* the parent has written, so it may end now (opt->stay) */
+    sherd__lines strangers_refused; /* limits log lines on strangers, all together */
+    sherd__lines refused;           /* limits log lines on refused requests, for each key */
+    bool accept_logged; /* accept_link has logged the refusal: `rejected` logs nothing */
     uv_async_t wake;
     uv_timer_t drain;
     uv_pipe_t parent;
@@ -473,7 +474,7 @@ static int start_compute(server *s, sherd_diag *d)
     sherd__members_options m = { &s->loop,         o->identity,     members_say,
                                  connections_most, members_drained, s };
     if (!err) err = sherd__members_new(&s->members, &m);
-    if (err) return sherd__fail(d, err, NULL, "no memory for the task loop");
+    if (err) return err == SHERD_ENOMEM ? sherd__fail_memory(d, "the task loop") : err;
     sherd__worker_options w = { .backend = o->backend,
                                 .backend_ctx = s->backend_ctx,
                                 .executor = s->executor,
@@ -492,20 +493,13 @@ static int start_compute(server *s, sherd_diag *d)
                                 .clock = sherd__clock_s };
     err = sherd__worker_new(&s->worker, &w);
     sherd__members_serve(s->members, s->worker);
-    return err ? sherd__fail(d, err, NULL, "no memory for the task loop") : SHERD_OK;
-}
-
-/* Checks whether the caller wants the start to end. */
-static int check_interrupted(const server *s, sherd_diag *d)
-{
-    if (!sherd__hooks_interrupted(&s->opt->hooks)) return SHERD_OK;
-    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted before the node listened");
+    return err ? sherd__fail_memory(d, "the task loop") : SHERD_OK;
 }
 
 static void on_start(uv_timer_t *t)
 {
     server *s = t->data;
-    s->start_over = s->ending || check_interrupted(s, NULL) != SHERD_OK;
+    s->start_over = s->ending || sherd__hooks_interrupted(&s->opt->hooks);
 }
 
 static int start_listening(server *s, sherd_diag *d)
@@ -551,7 +545,7 @@ int sherd__server_open(sherd__server **out, const sherd__server_options *opt, sh
     s->allowed = *allowed;
     int err = opt->cores ? sherd__cores_take(&s->cores, opt->cores, d) : SHERD_OK;
     if (!err) err = start_compute(s, d);
-    if (!err) err = check_interrupted(s, d);
+    if (!err) err = sherd__hooks_check(&opt->hooks, "interrupted before the node listened", d);
     if (!err) err = watch_parent(s, d);
     if (!err) err = start_listening(s, d);
     if (err) {

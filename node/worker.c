@@ -451,10 +451,9 @@ static int accept_task(sherd__client *c, const sherd__task *what, task **out, sh
         const sherd__pool_stats *m = sherd__pool_stats_of(c->pool);
         if (room) sherd__pool_unreserve(c->pool, cost + sizeof(task));
         if (secure) sherd__secure_done(c->secure);
-        return sherd__fail(d, SHERD_ENOMEM, NULL,
-                           "no memory for a result of %llu bytes: %llu of %llu are in use",
-                           (unsigned long long)what->result.len, (unsigned long long)m->used,
-                           (unsigned long long)m->budget);
+        return sherd__fail_memory(d, "a result of %llu bytes: %llu of %llu are in use",
+                                  (unsigned long long)what->result.len, (unsigned long long)m->used,
+                                  (unsigned long long)m->budget);
     }
     *t = (task){ .client = c,
                  .what = *what,

@@ -46,7 +46,7 @@ static void move_round(sherd__client *c, sherd__round *r)
             *t = (task){ .client = c, .round = r };
             sherd__worker_queue(c, t);
         } else {
-            sherd__round_fail(r, SHERD_ENOMEM, "out of memory");
+            sherd__round_fail(r, SHERD_ENOMEM, "out of memory for a round");
         }
     }
     if (c->session) answer_round(c, r);

@@ -403,8 +403,8 @@ static int make_room(reader *r, sherd__csv *x)
     if (fits && r->targets > 0 && r->want->labels) x->labels = sherd__alloc(m / 2);
     else if (fits && r->targets > 0) x->values = sherd__alloc(m);
     if (x->x && (r->targets == 0 || x->labels || x->values)) return 0;
-    return sherd__fail(r->d, SHERD_ENOMEM, "a .npy is read without copies",
-                       "%s: no memory for %zu lines of %zu fields", r->where, rows, r->cols);
+    return sherd__fail_memory_hint(r->d, "a .npy is read without copies",
+                                   "%zu lines of %zu fields of %s", rows, r->cols, r->where);
 }
 
 static int read_all(reader *r, sherd__csv *x)

@@ -309,7 +309,7 @@ int sherd__ledger_open(sherd__ledger **out, const char *path, bool must_exist, s
         err = sherd__journal_open(&l->journal, path,
                                   must_exist ? SHERD__JOURNAL_EXISTING : SHERD__JOURNAL_ANY, &kind,
                                   l, d);
-    else err = sherd__fail(d, err, NULL, "no memory for a privacy ledger");
+    else err = sherd__fail_memory(d, "a privacy ledger");
     if (!err && sherd__costs_settle(&l->costs)) err = sherd__fail_memory(d, "a privacy ledger");
     if (err) {
         sherd__ledger_close(l);

@@ -99,12 +99,12 @@ int sherd__metafile_add(sherd__metafile *f, const sherd_meta_operation *op, sher
     if (f->count == SHERD__META_OPERATIONS_MAX)
         return sherd__fail(d, SHERD_EINVAL, "use several files", "more than %u operations",
                            SHERD__META_OPERATIONS_MAX);
-    if (f->count == f->room) {
-        size_t room = f->room ? 2 * f->room : 16;
-        void *ops = sherd__realloc(f->ops, room * sizeof *f->ops);
-        if (!ops) return sherd__fail_memory(d, "%zu operations", f->room);
+    if (f->count == f->capacity) {
+        size_t capacity = f->capacity ? 2 * f->capacity : 16;
+        void *ops = sherd__realloc(f->ops, capacity * sizeof *f->ops);
+        if (!ops) return sherd__fail_memory(d, "%zu operations", capacity);
         f->ops = ops;
-        f->room = room;
+        f->capacity = capacity;
     }
     f->ops[f->count] = *op;
     f->ops[f->count].size = sizeof *f->ops;

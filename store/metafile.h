@@ -1,6 +1,6 @@
 /*
- * Metadata files as a manifest and members: the format on disk. The source of the numbers is in
- * scheduler/metadata/metadata.c, which derives them.
+ * Metadata files as a manifest and members: the format on disk. scheduler/metadata/save.c supplies
+ * the numbers of an expanded file.
  */
 #ifndef STORE_METAFILE_H
 #define STORE_METAFILE_H
@@ -13,17 +13,17 @@
 
 typedef struct sherd__metafile {
     sherd_meta_settings settings;
-    bool expanded; /* of the loaded file */
+    bool expanded; /* the loaded file contains tables */
     bool has_seed;
     uint8_t seed[32]; /* valid if has_seed; wiped by fini */
     uint8_t commitment[32];
-    size_t count, room;
+    size_t count, capacity; /* of ops */
     sherd_meta_operation *ops;
     uint8_t (*exposures_sha256)[32]; /* expanded: one per operation; NULL otherwise */
     sherd__npz *npz;                 /* the loaded file, or NULL */
 } sherd__metafile;
 
-/** Frees, closes and wipes *f, which may be zeroed. */
+/** Closes the file, then wipes and frees what *f holds. *f may be all zero. */
 void sherd__metafile_fini(sherd__metafile *f);
 /** Returns SHERD_EINVAL if settings are out of range. */
 int sherd__metafile_check_settings(const sherd_meta_settings *s, sherd_diag *d) SHERD_MUST;
@@ -33,8 +33,8 @@ int sherd__metafile_add(sherd__metafile *f, const sherd_meta_operation *op,
 /** Returns the index of an operation, or -1. */
 int64_t sherd__metafile_find(const sherd__metafile *f, const char *name);
 
-/** Opens a file: reads the manifest and the list of members, and checks that they match. Zeroes *f
- *  first, and on failure. The caller frees *f with sherd__metafile_fini. */
+/** Opens a file: reads the manifest and the list of members, and checks that they match. On
+ *  failure *f is zeroed. The caller frees *f with sherd__metafile_fini. */
 int sherd__metafile_open(sherd__metafile *f, const char *path, sherd_diag *d) SHERD_MUST;
 int sherd__metafile_open_bytes(sherd__metafile *f, const uint8_t *bytes, size_t len,
                                const char *where, sherd_diag *d) SHERD_MUST;
@@ -67,7 +67,8 @@ typedef struct sherd__metafile_source {
     void *ctx;
 } sherd__metafile_source;
 
-/** Writes f to path; see sherd_meta_save. source: used for the expanded form. */
+/** Writes f to path; see sherd_meta_save. source: called only if opt requests the
+ *  expanded form. */
 int sherd__metafile_write(const sherd__metafile *f, const char *path,
                           const sherd_meta_save_options *opt, const sherd__metafile_source *source,
                           uint64_t *size, sherd_diag *d) SHERD_MUST;

@@ -121,7 +121,7 @@ int sherd__link_connect(sherd__link **out, const sherd__link_options *opt, const
     int err = sherd__link_make(&l, opt->loop, LINK_RESOLVING,
                                opt->connect_timeout_ms ? opt->connect_timeout_ms
                                                        : SHERD__LINK_SHAKE_MS);
-    if (err) return sherd__fail(d, err, NULL, "%s:%u: out of memory", host, port);
+    if (err) return sherd__fail_memory(d, "a connection to %s:%u", host, port);
     snprintf(l->address, sizeof l->address, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
     l->session_options = opt->session;
     l->peer_key = *key;

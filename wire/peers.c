@@ -361,7 +361,7 @@ static int parse_line(lines *l, span s, size_t number, const char *where, sherd_
     if (err || !found) return err;
     p.line = (uint32_t)number;
     err = lines_add(l, &p, number);
-    return err ? sherd__fail(d, err, NULL, "%s: out of memory", place) : SHERD_OK;
+    return err ? sherd__fail_memory(d, "%s", place) : SHERD_OK;
 }
 
 int sherd__peers_parse(sherd__peers *out, const char *text, size_t len, const char *where,

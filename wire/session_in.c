@@ -64,7 +64,7 @@ static int answer_refuse(sherd__session *s, const sherd__refusal *r)
     if (!err) return SHERD_OK;
     return sherd__session_end(s, err, true,
                               err == SHERD_EBUSY ? "peer does not read its answers"
-                                                 : "not enough memory for answers");
+                                                 : "out of memory for answers");
 }
 
 /* Refuses the block that is arriving, and skips its body. */
@@ -93,7 +93,7 @@ static int block_done(sherd__session *s, sherd__event *event)
     sherd__arrival *a = &s->arrival;
     sherd__fragment *f;
     int err = arrival_fragment(s, &f);
-    if (err) return refuse_block(s, err, "out of memory");
+    if (err) return refuse_block(s, err, "out of memory for a block");
     event->kind = SHERD__EV_BLOCK;
     event->job = a->task.job;
     event->block = a->task.task;
@@ -105,7 +105,7 @@ static int result_done(sherd__session *s, sherd__event *event)
 {
     sherd__fragment *f;
     int err = arrival_fragment(s, &f);
-    if (err) return sherd__session_end(s, err, true, "no memory for a result");
+    if (err) return sherd__session_end(s, err, true, "out of memory for a result");
     event->kind = SHERD__EV_RESULT;
     event->job = s->arrival.task.job;
     event->number = s->arrival.task.task;
@@ -197,7 +197,7 @@ static int result_begin(sherd__session *s, const uint8_t *body, sherd__event *ev
         arrival_place(s);
         if (!s->arrival.bytes)
             return sherd__session_end(s, SHERD_ENOMEM, true,
-                                      "no memory for a result of %" PRIu64 " bytes", info.len);
+                                      "out of memory for a result of %" PRIu64 " bytes", info.len);
     }
     return arrival_advance(s, event);
 }
@@ -226,7 +226,7 @@ static int hello_done(sherd__session *s, const uint8_t *body, sherd__event *even
         sherd__record r = { .type = SHERD__REC_WELCOME,
                             .body_len = sherd__message_hello(out, &welcome) };
         int err = sherd__control_push(s, &r, out, SHERD__CONTROLS_MAX);
-        if (err) return sherd__session_end(s, err, false, "no memory for a WELCOME");
+        if (err) return sherd__session_end(s, err, false, "out of memory for a WELCOME");
     }
     if (minor < SHERD__MINOR_DEVICES) h.devices_len = 0;
     s->ready = true;

@@ -290,7 +290,7 @@ static int fail_ssl(sherd__tls *t)
     if (t->denied) return fail_denied(t);
     if (t->offered[0]) return fail_version(t);
     if (ERR_GET_REASON(first) == ERR_R_MALLOC_FAILURE)
-        return fail_by(t, SHERD_ENOMEM, NULL, "out of memory in TLS");
+        return fail_by(t, SHERD_ENOMEM, NULL, "out of memory for TLS");
     switch (ERR_GET_LIB(first) == ERR_LIB_SSL ? ERR_GET_REASON(first) : 0) {
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
     case SSL_R_TLSV1_ALERT_ACCESS_DENIED:

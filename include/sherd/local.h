@@ -23,14 +23,14 @@
 extern "C" {
 #endif
 
-/** Zero-initialise, set size and nodes, then set what differs. */
+/** Zero-initialise, set size and nodes, then set members that differ from their defaults. */
 typedef struct sherd_local_options {
     size_t size;              /* sizeof(sherd_local_options) */
     uint32_t nodes;           /* 1 to 1000 */
-    const char *folder;       /* NULL: the user's, $XDG_RUNTIME_DIR/sherd, otherwise
-                                 /tmp/sherd-UID. It is made if it does not exist. One that other
-                                 users can access, or that contains files of something else, is
-                                 refused (SHERD_EOPEN) */
+    const char *folder;       /* NULL: the user's folder, $XDG_RUNTIME_DIR/sherd, or /tmp/sherd-UID
+                                 if that variable is not an absolute path. Created if missing. A
+                                 folder that other users can access, or that contains other files,
+                                 is refused (SHERD_EOPEN) */
     const char *program;      /* as in sherd_cluster_options */
     const char *program_verb; /* as in sherd_cluster_options */
     uint64_t node_memory;     /* memory budget of each node, bytes; 0: a share of this machine's
@@ -63,8 +63,9 @@ typedef struct sherd_local sherd_local;
  * process dies meanwhile, no node is left. *out (may be NULL): the nodes, which the caller frees
  * with sherd_local_free.
  *
- * Errors: SHERD_EINVAL: nodes of this folder run already; SHERD_EBUSY; SHERD_EOPEN: other users can
- * access the folder, or there is no such program; SHERD_EIO; SHERD_EFEWNODES: a node ended;
+ * Errors: SHERD_EINVAL: `nodes` is out of range, the folder's path is too long, or nodes of this
+ * folder run already; SHERD_EBUSY; SHERD_EOPEN: the folder is refused, or there is no such program;
+ * SHERD_EFORMAT: the folder's state is damaged; SHERD_EIO; SHERD_EFEWNODES: a node ended;
  * SHERD_ETIMEOUT; SHERD_EINTERRUPTED; SHERD_ENOMEM.
  */
 SHERD_API int sherd_local_start(sherd_local **out, const sherd_local_options *opt,
@@ -72,7 +73,8 @@ SHERD_API int sherd_local_start(sherd_local **out, const sherd_local_options *op
 /**
  * Reads the state of the nodes of a folder (NULL: the user's). Nodes whose processes have ended are
  * listed, too. The caller frees *out with sherd_local_free. SHERD_EFEWNODES: none were started;
- * SHERD_EBUSY, SHERD_EOPEN; SHERD_EFORMAT: the folder's state is damaged; SHERD_ENOMEM.
+ * SHERD_EBUSY, SHERD_EOPEN; SHERD_EFORMAT: the folder's state is damaged; SHERD_EINVAL: its path is
+ * too long; SHERD_ENOMEM.
  */
 SHERD_API int sherd_local_status(sherd_local **out, const char *folder, sherd_diag *d) SHERD_MUST;
 SHERD_API const char *sherd_local_folder(const sherd_local *l);
@@ -84,11 +86,12 @@ SHERD_API int sherd_local_at(const sherd_local *l, uint32_t i, sherd_local_node 
 SHERD_API void sherd_local_free(sherd_local *l);
 
 /** Shuts down the nodes of a folder (NULL: the user's) and removes the folder. *ended (may be
- *  NULL): how many were running. Errors as of sherd_local_status; SHERD_EBUSY, too, if a node does
- *  not end. */
+ *  NULL): how many were running. Errors of sherd_local_status; also SHERD_EBUSY if a node does not
+ *  end. */
 SHERD_API int sherd_local_stop(const char *folder, uint32_t *ended, sherd_diag *d) SHERD_MUST;
 
-/** Writes the path of the folder's node file (NULL: the user's folder), at most size bytes.
+/** Writes the path of the folder's node file (NULL: the user's folder) into out[size], with its
+ *  terminator.
  *  SHERD_EFEWNODES: no nodes were started; SHERD_EOPEN: other users can access the folder;
  *  SHERD_EINVAL: the path is too long. */
 SHERD_API int sherd_local_nodes_file(const char *folder, char *out, size_t size,

@@ -24,15 +24,15 @@ SHERD_API const char *sherd_recipe_builtin_at(size_t i);
  * SHERD_EIO; SHERD_EFORMAT: the message names the line; SHERD_ENOMEM.
  */
 SHERD_API int sherd_recipe_load(sherd_recipe **out, const char *name, sherd_diag *d) SHERD_MUST;
-/** Makes a recipe of a text. name: of the recipe in messages; NULL: "recipe". Otherwise as
- *  sherd_recipe_load. */
+/** Parses the text of a recipe. name: the recipe's name in messages, "recipe" if NULL. The caller
+ *  frees *out with sherd_recipe_free; it is NULL on failure. SHERD_EFORMAT, SHERD_ENOMEM. */
 SHERD_API int sherd_recipe_parse(sherd_recipe **out, const char *text, const char *name,
                                  sherd_diag *d) SHERD_MUST;
 /**
- * Sets one key to a value as in the text: ("epochs", "10"), ("batch", "all"). `epochs` replaces
- * `steps` and the other way round. SHERD_EFORMAT: no such key or value, or the recipe would not be
- * valid; SHERD_EUNSUPPORTED: `layer`, of which a recipe has several; SHERD_ENOMEM. The recipe is
- * unchanged then.
+ * Sets one key to a value, both as they are written in a recipe: ("epochs", "10"), ("batch",
+ * "all"). `epochs` replaces `steps` and vice versa. SHERD_EFORMAT: no such key or value, or the
+ * recipe would not be valid; SHERD_EUNSUPPORTED: the key is `layer`, which may occur several times;
+ * SHERD_ENOMEM. The recipe is unchanged then.
  */
 SHERD_API int sherd_recipe_set(sherd_recipe *r, const char *key, const char *value,
                                sherd_diag *d) SHERD_MUST;
@@ -41,7 +41,7 @@ SHERD_API const char *sherd_recipe_name(const sherd_recipe *r);
 /** Returns the canonical text, with every key. Equal recipes have equal texts. Valid until the
  *  recipe is changed or freed. */
 SHERD_API const char *sherd_recipe_text(const sherd_recipe *r);
-/** NULL is allowed. */
+/** Frees r. NULL is allowed. */
 SHERD_API void sherd_recipe_free(sherd_recipe *r);
 
 #ifdef __cplusplus

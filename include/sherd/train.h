@@ -232,7 +232,7 @@ typedef struct sherd_train_report {
     uint64_t steps;        /* number of steps of the whole training */
     uint64_t epochs;       /* number of epochs of the whole training */
     double cost, accuracy; /* mean over the current epoch so far, or over the last one; NAN before
-                              the first step */
+                              the first step, and accuracy without labels */
     uint64_t examples;     /* number of examples of this run's steps, repetitions included */
     double seconds;        /* duration of the training so far */
     double examples_per_second;

@@ -121,10 +121,10 @@ static int make_room(sherd_operation *w, sherd_diag *d)
     w->c = w->o.result;
     if (!w->c && bytes <= available) w->c = w->own = sherd__alloc(bytes);
     if (!w->c)
-        return sherd__fail(d, SHERD_ENOMEM, "free memory, or compute the product in parts",
-                           "out of memory for the result: %zu x %zu are %s, and %s are available",
-                           w->rows, w->cols, sherd__bytes_text((double)bytes, takes),
-                           sherd__bytes_text((double)available, left));
+        return sherd__fail_memory_hint(d, "free memory, or compute the product in parts",
+                                       "the result: %zu x %zu are %s, and %s are available",
+                                       w->rows, w->cols, sherd__bytes_text((double)bytes, takes),
+                                       sherd__bytes_text((double)available, left));
     return w->o.output
                ? sherd_npy_writer_new(&w->writer, w->o.output, SHERD_F64, w->rows, w->cols, d)
                : SHERD_OK;
@@ -159,14 +159,15 @@ static int begin_certificate(sherd_operation *w, sherd_diag *d)
 
 /* ---- nodes, seed and metadata ---------------------------------------------------------------- */
 
-/* A product may do with fewer nodes, if its scheme can; an element-wise operation with one. A
- * forecast names the choices that the nodes do not suit. */
+/* A product can run on fewer nodes if its scheme can; an element-wise operation on one. A forecast
+ * does not check the number: it reports which choices need more nodes. */
 static int check_nodes(sherd_operation *w, sherd_diag *d)
 {
-    if (w->o.cluster) w->count = sherd_cluster_size(w->o.cluster);
+    if (w->o.cluster) w->nodes_count = sherd_cluster_size(w->o.cluster);
     else if (!w->o.forecast_only && sherd__operation_is_product(w)) w->nodes.work = &w->opt;
     else if (!w->o.forecast_only && !w->nodes.nodes_min) w->nodes.nodes_min = 1;
-    return w->o.cluster ? SHERD_OK : sherd_cluster_check(&w->count, NULL, &w->nodes, d);
+    return w->o.cluster ? SHERD_OK
+                        : sherd_cluster_check(&w->nodes_count, &w->loopback, &w->nodes, d);
 }
 
 void sherd__operation_settle_seed(sherd_operation *w)
@@ -181,7 +182,7 @@ void sherd__operation_settle_seed(sherd_operation *w)
 static int take_metadata(sherd_operation *w, bool look_only, sherd_diag *d)
 {
     sherd_meta_request what = { .size = sizeof what,
-                                .nodes = w->count,
+                                .nodes = w->nodes_count,
                                 .op = w->op,
                                 .a = w->in[0].view,
                                 .b = w->in[1].view,
@@ -202,7 +203,7 @@ static int check_exposures(sherd_operation *w, sherd_diag *d)
     sherd_product_options given = w->opt;
     if (w->o.meta) err = take_metadata(w, true, d);
     else sherd__operation_settle_seed(w);
-    if (!err) err = sherd_product_exposures(w->in[0].view.cols, w->count, &w->opt, d);
+    if (!err) err = sherd_product_exposures(w->in[0].view.cols, w->nodes_count, &w->opt, d);
     if (!w->o.meta) return err;
     sherd_meta_free(w->meta);
     w->meta = NULL;
@@ -210,10 +211,10 @@ static int check_exposures(sherd_operation *w, sherd_diag *d)
     return err;
 }
 
-/* A forecast counts the nodes by itself; metadata is for a number of them. */
+/* The use of metadata is not recorded. */
 static int check_forecast(sherd_operation *w, sherd_diag *d)
 {
-    int err = w->o.meta ? check_nodes(w, d) : SHERD_OK;
+    int err = check_nodes(w, d);
     return err ? err : take_metadata(w, true, d);
 }
 

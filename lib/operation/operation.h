@@ -19,7 +19,8 @@ struct sherd_operation {
     sherd_op op;
     sherd_hooks quiet;           /* those of o, without progress: for all but the product */
     sherd_cluster_options nodes; /* if o.nodes is set */
-    uint32_t count;              /* of nodes */
+    uint32_t nodes_count;        /* set by check_nodes */
+    bool loopback;               /* set by check_nodes if o.nodes is set */
     sherd_product_options opt;
     sherd__operand in[2];
     unsigned in_len;

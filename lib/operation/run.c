@@ -189,8 +189,7 @@ int sherd_operation_run(sherd_operation *w, sherd_diag *d)
     err = compute(w, d);
     if (!err && w->o.check) err = compare(w, d);
     if (!err && w->certificate) err = certify(w, d);
-    if (!err && sherd__hooks_interrupted(&w->o.hooks))
-        err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted; nothing was written");
+    if (!err) err = sherd__hooks_check(&w->o.hooks, "interrupted; nothing was written", d);
     if (!err) err = commit(w, d);
     return err || w->o.cluster ? err : sherd_cluster_end(w->cluster, d);
 }
@@ -200,21 +199,21 @@ int sherd_operation_run(sherd_operation *w, sherd_diag *d)
 int sherd_operation_choices_new(sherd_choices **out, sherd_operation *w, sherd_diag *d)
 {
     char running[PATH_MAX];
-    bool loopback = true;
     sherd_forecast_options f = { .size = sizeof f,
                                  .cluster = w->o.cluster,
                                  .nodes_file = w->nodes.nodes_file,
                                  .nodes_text = w->nodes.nodes,
                                  .same_host_domains = w->nodes.same_host_domains ||
                                                       w->nodes.running,
+                                 .nodes = w->nodes_count,
+                                 .remote = !w->loopback,
                                  .node_memory = w->nodes.node_memory,
                                  .hooks = w->o.hooks };
     *out = NULL;
     if (!sherd__operation_is_product(w))
         return sherd__fail(d, SHERD_EINVAL, NULL, "there are forecasts of products only");
-    int err = w->o.cluster ? SHERD_OK : sherd_cluster_check(&f.nodes, &loopback, &w->nodes, d);
-    f.remote = !loopback;
-    if (!err && w->nodes.running) {
+    int err = SHERD_OK;
+    if (w->nodes.running) {
         err = sherd_local_nodes_file(w->nodes.running_folder, running, sizeof running, d);
         f.nodes_file = running;
     }

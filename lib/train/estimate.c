@@ -43,8 +43,8 @@ static uint64_t of_optimiser(const sherd__recipe *r, uint64_t count, size_t size
 }
 
 /* Adds this process's networks: the one that is trained, those of `check`, those of its threads. */
-static int weigh_networks(const sherd_training *t, size_t batch, sherd__network_size *w,
-                          uint64_t *need, sherd_diag *d)
+static int measure_networks(const sherd_training *t, size_t batch, sherd__network_size *w,
+                            uint64_t *need, sherd_diag *d)
 {
     const sherd__recipe *r = &t->recipe->recipe;
     int err = sherd__recipe_size(t->recipe, batch, w, d);
@@ -61,7 +61,7 @@ static int weigh_networks(const sherd_training *t, size_t batch, sherd__network_
 }
 
 /* Adds generated examples; examples from files are already in memory. */
-static void weigh_examples(const sherd__recipe *r, uint64_t *need)
+static void measure_examples(const sherd__recipe *r, uint64_t *need)
 {
     uint64_t inputs = 0;
     plus(&inputs, r->in.height * r->in.width, r->in.channels);
@@ -96,24 +96,24 @@ static int compare(const sherd_training *t, uint64_t need, size_t count, sherd_d
                        sherd__bytes_text((double)there, has));
 }
 
-static int weigh(const sherd_training *t, size_t examples, size_t *width, sherd_diag *d)
+static int measure(const sherd_training *t, size_t examples, size_t *width, sherd_diag *d)
 {
     const sherd__recipe *r = &t->recipe->recipe;
     sherd__network_size w;
     uint64_t need = 0;
     size_t batch = examples == 0 ? 1 : r->batch == 0 || r->batch > examples ? examples : r->batch;
-    int err = weigh_networks(t, batch, &w, &need, d);
+    int err = measure_networks(t, batch, &w, &need, d);
     if (err) return err;
     *width = w.width;
     bool secure = t->o.aggregate == SHERD_AGGREGATE_SECURE;
-    if (examples == 0 && !secure && !t->given) weigh_examples(r, &need);
+    if (examples == 0 && !secure && !t->given) measure_examples(r, &need);
     return compare(t, need, w.count, d);
 }
 
 /* All processes compare before any of them allocates. */
-int sherd__training_weigh(const sherd_training *t, size_t examples, size_t *width, sherd_diag *d)
+int sherd__training_measure(const sherd_training *t, size_t examples, size_t *width, sherd_diag *d)
 {
-    return sherd__training_agree(t, weigh(t, examples, width, d), d);
+    return sherd__training_agree(t, measure(t, examples, width, d), d);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */

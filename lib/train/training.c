@@ -109,9 +109,9 @@ static int make(sherd_training *t, const sherd_data_source *data, const sherd_tr
     take_seed(t);
     err = sherd__training_keep_open(t, d);
     if (!err) err = sherd__training_share_seed(t, d);
-    if (!err) err = sherd__training_weigh(t, 0, &width, d);
+    if (!err) err = sherd__training_measure(t, 0, &width, d);
     if (!err) err = load_data(t, &from, width, d);
-    if (!err) err = sherd__training_weigh(t, t->data->train.x.rows, &width, d);
+    if (!err) err = sherd__training_measure(t, t->data->train.x.rows, &width, d);
     if (!err) err = make_trainer(t, d);
     if (!err) err = take_initial(t, d);
     if (!err) err = sherd__training_suits(t, d);

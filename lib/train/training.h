@@ -106,8 +106,8 @@ int sherd__training_options(sherd_training *t, const sherd_train_options *opt,
 /** Compares the least memory that this process and its peers on this host need with the memory
  *  available. examples: 0 before the data are loaded. *width: outputs of the network. SHERD_ENOMEM;
  *  errors of sherd__recipe_size. */
-int sherd__training_weigh(const sherd_training *t, size_t examples, size_t *width,
-                          sherd_diag *d) SHERD_MUST;
+int sherd__training_measure(const sherd_training *t, size_t examples, size_t *width,
+                            sherd_diag *d) SHERD_MUST;
 /** Before the first step: warns if training takes more than a day at the speed of products on this
  *  machine. Takes about 20 ms for any network. */
 void sherd__training_foretell(sherd_training *t);

@@ -194,8 +194,7 @@ static int find_shards(sherd__allreduce *c, sherd_diag *d)
         err = sherd__packs_find(&c->packs, &s, sherd__member_inputs(c->member),
                                 sherd__member_width(c->member), &apart, d);
         if (!err && apart && !c->scratch)
-            err = sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a shard of %llu examples",
-                              (unsigned long long)s.rows);
+            err = sherd__fail_memory(d, "a shard of %llu examples", (unsigned long long)s.rows);
     }
     return err;
 }

@@ -154,8 +154,7 @@ static int begin(sherd__allreduce *c, const sherd__task *t, sherd__allreduce_pla
     int err = sherd__member_memory(&o, &memory, d);
     if (err) return err;
     if (!sherd__later_reserve(&c->site.later, c->site.pool, memory))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a training of %llu bytes",
-                           (unsigned long long)memory);
+        return sherd__fail_memory(d, "a training of %llu bytes", (unsigned long long)memory);
     c->reserved = memory;
     sherd__block_hold(c->state = state);
     return sherd__packs_open(&c->packs, c->site.pool, p->examples, d);

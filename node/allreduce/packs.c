@@ -43,7 +43,7 @@ int sherd__packs_open(sherd__packs *p, sherd__pool *pool, uint32_t examples, she
     p->rows = (sherd__packed *)(void *)sherd__pool_get(pool, sizeof *p->rows * (uint64_t)examples);
     if (p->rows) return SHERD_OK;
     *p = (sherd__packs){ 0 };
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to index %u examples", examples);
+    return sherd__fail_memory(d, "the index of %u examples", examples);
 }
 
 static void drop_list(sherd__packs *p)
@@ -123,7 +123,7 @@ static int take(sherd__packs *p, const sherd__store *store, uint64_t job, sherd_
         if (!k.block[b]) return SHERD_OK;
     }
     pack *to = make_place(p, p->taken);
-    if (!to) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to index pack %u", p->taken);
+    if (!to) return sherd__fail_memory(d, "the index of pack %u", p->taken);
     for (uint32_t b = 0; b < BLOCKS; b++) sherd__block_hold(k.block[b]);
     *to = k;
     p->chunks[p->taken / CHUNK]->live++;
@@ -193,8 +193,7 @@ int sherd__packs_list(sherd__packs *p, const sherd__rows *list, sherd_diag *d)
         drop_list(p);
         p->numbers = (uint32_t *)(void *)sherd__pool_get(p->pool, 4 * (uint64_t)list->len);
     }
-    if (!p->numbers)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a list of %u rows", list->len);
+    if (!p->numbers) return sherd__fail_memory(d, "a list of %u rows", list->len);
     p->list = *list;
     p->listed = false;
     return SHERD_OK;

@@ -49,7 +49,7 @@ int sherd__allreduce_sum_new(sherd__allreduce *c, sherd_diag *d)
     uint8_t *bytes = s ? sherd__pool_get(c->site.pool, 8 * (uint64_t)len) : NULL;
     if (!bytes) {
         sherd__free(s);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a sum of %zu numbers", len);
+        return sherd__fail_memory(d, "a sum of %zu numbers", len);
     }
     *s = (allreduce_sum){ 1, c->site.pool, len, (int64_t *)(void *)bytes };
     c->sum = s;
@@ -344,7 +344,7 @@ uint8_t *sherd__allreduce_place(sherd__allreduce *c, const sherd__fingerprint *k
     if (!expected(c, member, id, number, len, &at)) return NULL;
     uint8_t *bytes = sherd__pool_get(c->site.pool, len);
     if (!bytes && at.round >= c->round && !c->err) {
-        fail(c, SHERD_ENOMEM, "no memory for a block from", member);
+        fail(c, SHERD_ENOMEM, "cannot store a block from", member);
         c->culprit = c->plan.self;
     }
     return bytes;

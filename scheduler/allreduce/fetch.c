@@ -39,7 +39,8 @@ void sherd__allreduce_begin_stock(sherd__allreduce_job *j)
     sherd__version_release(j->stock);
     j->stock = sherd__version_new(sherd__allreduce_state_len(j->o.train.optimiser), 0);
     if (!j->stock)
-        sherd__work_stop(&j->w, SHERD_ENOMEM, NULL, "no memory for the state of a node that joins");
+        sherd__work_stop(&j->w, SHERD_ENOMEM, NULL,
+                         "out of memory for the state of a node that joins");
     else begin(j, j->stock->values, j->stock->count);
 }
 

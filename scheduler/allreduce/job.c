@@ -32,7 +32,7 @@ void sherd__allreduce_sent(sherd__allreduce_job *j, uint32_t node, int err)
 {
     j->w.owner.touch(j->w.owner.ctx, node);
     if (err == SHERD_ENOMEM)
-        sherd__work_stop(&j->w, err, NULL, "no memory for data that is sent to nodes");
+        sherd__work_stop(&j->w, err, NULL, "out of memory for data that is sent to nodes");
 }
 
 void sherd__allreduce_call_off(sherd__allreduce_job *j)

@@ -166,14 +166,13 @@ int sherd__launch_start(sherd__launch **out, const sherd__launch_options *o, she
     if (err) return err;
     sherd__launch *l = sherd__calloc(1, sizeof *l + o->nodes * sizeof *l->nodes);
     err = l ? sherd__command_make(&c, o) : SHERD_ENOMEM;
-    if (err) (void)sherd__fail(d, err, NULL, "no memory to start %u nodes", o->nodes);
+    if (err) err = sherd__fail_memory(d, "starting %u nodes", o->nodes);
     for (uint32_t i = 0; !err && i < o->nodes; i++) {
         local_node *n = &l->nodes[l->len++];
         n->pipe = n->out = n->err = -1;
         snprintf(n->is.peer.name, sizeof n->is.peer.name, "node-%u", i + 1);
         sherd__command_for(&c, i, n->is.peer.name);
-        if (sherd__hooks_interrupted(&o->hooks))
-            err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted while local nodes start");
+        err = sherd__hooks_check(&o->hooks, "interrupted while local nodes start", d);
         if (!err) err = start_one(n, o, &c, d);
     }
     if (!err) err = sherd__local_wait(l, o, d);

@@ -259,12 +259,6 @@ static int judge(const waiting *w, sherd_diag *d)
                        least, w->first->is.peer.name, w->first->is.absent);
 }
 
-static int check_interrupted(const sherd__launch_options *o, sherd_diag *d)
-{
-    if (!sherd__hooks_interrupted(&o->hooks)) return SHERD_OK;
-    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted while local nodes start");
-}
-
 /* Checks all nodes once. */
 static int look(waiting *w, struct pollfd *fds, sherd_diag *d)
 {
@@ -294,7 +288,7 @@ int sherd__local_wait(sherd__launch *l, const sherd__launch_options *o, sherd_di
     int err = fds ? SHERD_OK : sherd__fail_memory(d, "starting nodes");
     while (!err && w.up + w.lost < l->len) {
         int64_t now = sherd__clock_ms();
-        err = check_interrupted(o, d);
+        err = sherd__hooks_check(&o->hooks, "interrupted while local nodes start", d);
         if (!err && is_over(&w, now)) {
             if (w.up < enough) err = late(&w, now, d);
             for (uint32_t i = 0; !err && i < l->len; i++)

@@ -54,9 +54,9 @@ typedef struct pool_node {
     bool windows;         /* it can process windows of images */
     sherd__hello_rates rates;
     bool reported_small; /* its lack of memory has been reported */
-    uint32_t
-        reported_cannot; /* what the log says that it cannot do, in its present session; used by
-                             the loop thread, as the next member */
+    /* What the log says that it cannot do, in its present session. Only the loop thread uses this
+       member and the next. */
+    uint32_t reported_cannot;
     char reported_refusal[SHERD__TEXT_MAX]; /* the last reason why it refuses its work */
 } pool_node;
 

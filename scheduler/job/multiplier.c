@@ -458,10 +458,10 @@ int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
                            "rows cannot be shuffled with kept operands");
     const sherd_scheme_info *scheme = sherd_scheme_get(opt->scheme);
     if (scheme->takes & SHERD_TAKES_MASKS)
-        return sherd__fail(d, SHERD_EUNSUPPORTED, "use SHERD_SHARE, or sherd_multiply",
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "use another scheme, or sherd_multiply",
                            "masks are for one B, not for all products of a multiplier");
     if (scheme->keeps == SHERD_KEEPS_NOTHING)
-        return sherd__fail(d, SHERD_EUNSUPPORTED, "use SHERD_SHARE, or sherd_multiply",
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "use another scheme, or sherd_multiply",
                            "under --scheme %s no operand stays at the nodes", scheme->name);
     remote *m = sherd__calloc(1, sizeof *m);
     if (!m) return sherd__fail_memory(d, "a multiplier");

@@ -258,10 +258,10 @@ static int lend(sherd_meta *meta, size_t i, sherd_meta_table table, sherd__meta_
     }
     if (!sherd__mul((size_t)rows, (size_t)cols, &l->len) ||
         !sherd__mul(l->len, l->width, &l->len) || !(l->table = sherd__alloc(l->len)))
-        return sherd__fail(d, SHERD_ENOMEM, "compact the file to its seed form",
-                           "%s: no memory for the %" PRIu64 " x %" PRIu64 " %s of %s",
-                           sherd__meta_where(meta), rows, cols, sherd__metafile_table_name(table),
-                           meta->f.ops[i].name);
+        return sherd__fail_memory_hint(d, "compact the file to its seed form",
+                                       "the %" PRIu64 " x %" PRIu64 " %s of %s in %s", rows, cols,
+                                       sherd__metafile_table_name(table), meta->f.ops[i].name,
+                                       sherd__meta_where(meta));
     return rows_of_file(meta, &(sherd__meta_part){ i, table, 0, rows }, l->table, d);
 }
 

@@ -35,7 +35,7 @@ sherd__perm_source sherd__prepare_perms(sherd__prepared *p, const sherd_product_
 
 static void set_defaults(sherd_product_options *opt)
 {
-    if (!opt->scheme) opt->scheme = SHERD_PERMUTE;
+    if (!opt->scheme) opt->scheme = SHERD__SCHEME_DEFAULT;
     bool as_masks = sherd_scheme_get(opt->scheme)->takes & SHERD_TAKES_MASKS;
     if (!opt->bits && !as_masks) opt->bits = SHERD__FIXED_BITS;
     if (!opt->colluding) opt->colluding = 1;
@@ -215,8 +215,8 @@ static int check_options(const sherd_product_options *opt, sherd_diag *d)
 {
     const sherd_scheme_info *scheme = sherd_scheme_get(opt->scheme);
     if (!sherd__scheme_find(opt->scheme))
-        return sherd__fail(d, SHERD_EINVAL, "sherd/scheme.h lists them: SHERD_SHARE, ...",
-                           "unknown scheme %d", (int)opt->scheme);
+        return sherd__fail(d, SHERD_EINVAL, "sherd/scheme.h lists them", "unknown scheme %d",
+                           (int)opt->scheme);
     bool exact = opt->exact || scheme->exact_only,
          as_masks = (scheme->takes & SHERD_TAKES_MASKS) && !opt->bits;
     if (exact && !as_masks && !holds(opt->bits))

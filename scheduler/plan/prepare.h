@@ -16,6 +16,8 @@
 #include "sherd/product.h"
 #include "store/maskfile.h"
 
+#define SHERD__SCHEME_DEFAULT SHERD_PERMUTE /* sherd_product_options.scheme 0 */
+
 /** Copies a user's options to *own and sets defaults. Errors of sherd__options_read. */
 int sherd__product_options_read(sherd_product_options *own, const sherd_product_options *opt,
                                 sherd_diag *d) SHERD_MUST;

@@ -24,7 +24,7 @@ void sherd__secure_sent(sherd__secure_job *j, uint32_t node, int err)
 
 void sherd__secure_no_memory(sherd__secure_job *j)
 {
-    sherd__work_stop(&j->w, SHERD_ENOMEM, NULL, "no memory for data that is sent to nodes");
+    sherd__work_stop(&j->w, SHERD_ENOMEM, NULL, "out of memory for data that is sent to nodes");
 }
 
 /* ---- a round ------------------------------------------------------------------------------- */

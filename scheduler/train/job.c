@@ -115,7 +115,7 @@ static void take_posted(sherd__train_job *j)
         next = p->next;
         flight *f = sherd__calloc(1, sizeof *f + j->o.tiers * sizeof *f->added);
         if (!f) {
-            sherd__work_stop(&j->w, SHERD_ENOMEM, NULL, "no memory for a part of the training");
+            sherd__work_stop(&j->w, SHERD_ENOMEM, NULL, "out of memory for a part of the training");
             return;
         }
         f->part = p;
@@ -137,7 +137,7 @@ static void give(sherd__train_job *j, uint32_t node, uint64_t now_ms)
     given g = { .flight = f };
     int err = sherd__train_send(j, node, &g);
     if (err == SHERD_ENOMEM)
-        sherd__work_stop(&j->w, err, NULL, "no memory for data that is sent to nodes");
+        sherd__work_stop(&j->w, err, NULL, "out of memory for data that is sent to nodes");
     if (err) {
         n->closing = true; /* the end of its session follows */
         return;
@@ -197,7 +197,7 @@ static void on_result(sherd__train_job *j, uint32_t node, sherd__event *e, uint6
         e->fragment = NULL;
         int err = sherd__train_add(j, f, t, answer);
         if (err) {
-            sherd__work_stop(&j->w, err, NULL, "no memory to add up gradients");
+            sherd__work_stop(&j->w, err, NULL, "out of memory for sums of gradients");
             return;
         }
     }

@@ -1,4 +1,4 @@
-/* IDX files, gzipped or not: what parses has as many values as its shape requires, all readable. */
+/* Parses IDX files, gzipped or not. An accepted file has every value that its shape declares. */
 #include <assert.h>
 
 #include "store/idx.h"
@@ -14,9 +14,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         assert(d.code == err && d.message[0]);
         return 0;
     }
-    unsigned sum = 0;
-    for (size_t i = 0; i < x.rows * x.cols; i++) sum += x.values[i];
-    assert(x.rows == x.shape[0] && sum <= 255u * (x.rows * x.cols));
+    size_t cols = 1;
+    for (unsigned i = 1; i < x.ndim; i++) cols *= x.shape[i];
+    assert(x.rows == x.shape[0] && x.cols == cols);
+    /* Reads every value, so that sanitizers see a short buffer. */
+    volatile uint8_t last = 0;
+    for (size_t i = 0; i < x.rows * x.cols; i++) last = x.values[i];
+    (void)last;
     sherd__idx_fini(&x);
     return 0;
 }

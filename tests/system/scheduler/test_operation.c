@@ -381,6 +381,9 @@ static void the_nodes_of_every_operation_are_checked_first(void **state)
     refused(&o, SHERD_EFORMAT, "list of nodes");
     o.op = SHERD_OP_TANH;
     refused(&o, SHERD_EFORMAT, "list of nodes");
+    o.op = SHERD_OP_PRODUCT;
+    o.forecast_only = true;
+    refused(&o, SHERD_EFORMAT, "list of nodes");
 }
 
 static void an_interrupted_operation_keeps_the_files_that_were_there(void **state)

@@ -177,7 +177,7 @@ static void its_refusal_names_a_scheme_that_reads_it(void **state)
     d = (sherd_diag){ 0 };
     assert_int_equal(sherd__opt_refuse(option_of("encoding"), share, &d), SHERD_EINVAL);
     assert_string_equal(d.message, "--encoding has no effect under --scheme share");
-    assert_non_null(strstr(d.hint, "has no zeros"));
+    assert_non_null(strstr(d.hint, "has no zero entries"));
 }
 
 static void help_begins_with_the_schemes_that_read_an_option(void **state)

@@ -9,9 +9,12 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "cli/cli.h"
 #include "cli/fields.h"
 #include "core/field.h"
+#include "sherd/forecast.h"
 
 typedef struct thing {
     size_t size;
@@ -83,9 +86,28 @@ static void members_can_be_chosen_by_name(void **state)
     json_decref(o);
 }
 
+static void choices_of_encoding_are_its_names(void **state)
+{
+    (void)state;
+    size_t count, found = 0;
+    const sherd_field *f = sherd_forecast_fields(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(f[i].name, "encoding") != 0) continue;
+        found++;
+        for (size_t k = 0;; k++) {
+            const char *choice = sherd__choices_encoding[k], *name = f[i].names[k];
+            assert_true(!choice == !name);
+            if (!choice) break;
+            assert_string_equal(choice, name);
+        }
+    }
+    assert_int_equal(found, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(each_type_of_field_has_its_form_in_json),
-                                        cmocka_unit_test(members_can_be_chosen_by_name) };
+                                        cmocka_unit_test(members_can_be_chosen_by_name),
+                                        cmocka_unit_test(choices_of_encoding_are_its_names) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,10 @@ static void running_out_of_memory_names_the_use_and_a_remedy(void **state)
     assert_int_equal(d.code, SHERD_ENOMEM);
     assert_string_equal(d.message, "out of memory for 12 labels");
     assert_non_null(strstr(d.hint, "free memory"));
+    sherd_diag less = { 0 };
+    assert_int_equal(sherd__fail_memory_hint(&less, "use fewer", "%d rows", 9), SHERD_ENOMEM);
+    assert_string_equal(less.message, "out of memory for 9 rows");
+    assert_string_equal(less.hint, "use fewer");
 }
 
 static void an_error_without_a_message_is_described_by_its_text(void **state)

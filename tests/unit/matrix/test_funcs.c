@@ -15,6 +15,8 @@
 
 #define N 60000
 
+enum { LOG = SHERD_OP_EXP + 1 }; /* not an operation; tested with them */
+
 static uint64_t state = 13;
 
 static double unit(void)
@@ -50,7 +52,7 @@ static const struct subject {
     void (*f)(const double *, size_t, double *);
     long double (*truth)(long double);
     double low, high;
-    bool powers; /* 2^u, for u in [low, high), instead of u */
+    bool powers; /* the arguments are 2^u with u in [low, high) */
 } subjects[] = {
     { sherd__exp_f64, expl, -745.2, 709.8, false },
     { sherd__exp_f64, expl, -1, 1, false },
@@ -99,12 +101,12 @@ static void every_instruction_set_gives_the_same_bits(void **s)
         else x[i] = (unit() - 0.5) * (i % 3 == 1 ? 1600 : 8);
         b[i] = i % 17 == 0 ? NAN : x[(i * 7) % (i + 1)];
     }
-    for (uint32_t op = 16; op <= 23; op++) {
+    for (uint32_t op = SHERD_OP_SIGMOID; op <= LOG; op++) {
         for (unsigned level = 1; level <= 3; level++) {
             if (!sherd__funcs_force(level)) continue;
             double *out = level == 1 ? first : y;
             memcpy(out, x, sizeof x); /* in place */
-            if (op == 23) sherd__log_f64(out, M, out);
+            if (op == LOG) sherd__log_f64(out, M, out);
             else
                 assert_int_equal(sherd__map_f64(op, out, sherd__map_arity(op) == 2 ? b : NULL, M,
                                                 out),
@@ -114,7 +116,7 @@ static void every_instruction_set_gives_the_same_bits(void **s)
         assert_true(sherd__funcs_force(0));
         for (size_t from = 0; from < 9; from++) /* the bits depend on neither position nor length */
             for (size_t n = 0; n < 20; n++) {
-                if (op == 23) sherd__log_f64(x + from, n, y);
+                if (op == LOG) sherd__log_f64(x + from, n, y);
                 else
                     assert_int_equal(sherd__map_f64(op, x + from,
                                                     sherd__map_arity(op) == 2 ? b + from : NULL, n,
@@ -179,7 +181,7 @@ static void every_nan_result_has_the_same_bits(void **s)
     const uint64_t quiet = UINT64_C(0x7ff8000000000000), payload = UINT64_C(0xfff7000000000123);
     double odd;
     memcpy(&odd, &payload, 8);
-    for (uint32_t op = 16; op <= 22; op++) {
+    for (uint32_t op = SHERD_OP_SIGMOID; op <= SHERD_OP_EXP; op++) {
         double y = sherd__map_arity(op) == 2 ? two(op, 1.0, odd) : one(op, odd);
         assert_memory_equal(&y, &quiet, 8);
     }
@@ -203,13 +205,24 @@ static void operations_are_found_by_number_and_name(void **s)
 {
     (void)s;
     double x[2] = { 1, 2 }, y[2];
-    assert_int_equal(sherd_op_find("multiply"), SHERD_OP_TIMES);
-    assert_int_equal(sherd_op_find("relu"), SHERD_OP_RELU);
+    static const struct {
+        sherd_op op;
+        const char *name;
+    } all[] = { { SHERD_OP_PRODUCT, "dot" },    { SHERD_OP_SIGMOID, "sigmoid" },
+                { SHERD_OP_MINUS, "minus" },    { SHERD_OP_SQUARE, "square" },
+                { SHERD_OP_TIMES, "multiply" }, { SHERD_OP_RELU, "relu" },
+                { SHERD_OP_TANH, "tanh" },      { SHERD_OP_EXP, "exp" } };
+    unsigned named = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        assert_string_equal(sherd_op_name(all[i].op), all[i].name);
+        assert_int_equal(sherd_op_find(all[i].name), all[i].op);
+    }
+    for (unsigned op = 0; op <= LOG; op++) named += sherd_op_name((sherd_op)op) != NULL;
+    assert_int_equal(named, sizeof all / sizeof *all);
     assert_int_equal(sherd_op_find("relux"), 0);
-    assert_string_equal(sherd_op_name(SHERD_OP_SIGMOID), "sigmoid");
-    assert_string_equal(sherd_op_name(SHERD_OP_PRODUCT), "dot");
+    assert_int_equal(sherd_op_find(""), 0);
     assert_null(sherd_op_name(2));
-    assert_null(sherd_op_name(23));
+    assert_null(sherd_op_name((sherd_op)LOG));
     assert_int_equal(sherd__map_arity(15), 0);
     assert_int_equal(sherd__map_arity(UINT32_MAX), 0);
     assert_int_equal(sherd__map_f64(1, x, NULL, 2, y), SHERD_EINVAL);

@@ -384,18 +384,18 @@ static void take_turns(const sherd__fingerprint *key)
         all[i] = one.j;
         one.j = one.away = (joined){ 0 };
     }
-    uint32_t before = one.answered, last_result = before;
+    uint32_t before = one.answered, answered = before;
     for (uint32_t i = 0; i < SESSIONS; i++) joined_exchange(&all[i]);
-    for (unsigned n = 1; last_result < before + SESSIONS; n++) {
+    for (unsigned n = 1; answered < before + SESSIONS; n++) {
         assert_true(one.wakes && n <= most);
         one.wakes = 0;
         sherd__worker_poll(one.worker);
         for (uint32_t i = 0; i < SESSIONS - 1; i++) joined_settle(&all[i], one.executor);
-        last_result = one.answered;
+        answered = one.answered;
         joined_settle(&all[SESSIONS - 1], one.executor);
         assert_true(one.answered <= before + n * at_once);
-        if (one.answered > last_result && key) assert_int_equal(n, 1);
-        last_result = one.answered;
+        if (one.answered > answered && key) assert_int_equal(n, 1);
+        answered = one.answered;
     }
     assert_int_equal(one.refusals, refusals);
     for (uint32_t i = 0; i < SESSIONS; i++) joined_cut(&all[i]);

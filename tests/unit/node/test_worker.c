@@ -303,7 +303,7 @@ static void blocks_and_results_beyond_the_budget_are_refused_and_others_continue
     assert_int_equal(p.refusals_len, 2);
     assert_int_equal(p.refusals[0].block, 3);
     assert_int_equal(p.refusals[1].code, SHERD_ENOMEM);
-    assert_non_null(strstr(p.j.withheld, "no memory"));
+    assert_non_null(strstr(p.j.withheld, "out of memory for a result"));
     assert_int_equal(p.results_len, 3 - (p.refusals[1].task <= 3));
     assert_true(sherd__worker_memory(loop.worker)->peak <= MB);
     peer_ask(&p, 9, 5, 200, 200);
