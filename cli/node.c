@@ -191,8 +191,28 @@ int sherd__node_with(sherd__node_starter *start, sherd__cli *cli, sherd_diag *d)
     return err;
 }
 
+static int print_line(sherd__cli *cli, sherd_diag *d)
+{
+    sherd_node_data data;
+    sherd_node_options o;
+    char line[SHERD_PEER_LINE_SIZE];
+    int err = sherd__node_read(cli, &o, &data, d);
+    o.hooks.log = log_line;
+    o.hooks.ctx = cli;
+    if (!err) err = sherd_node_line_of(&o, line, d);
+    if (err) return err;
+    if (!cli->json) {
+        sherd__cli_print("%s", line);
+        return 0;
+    }
+    json_t *obj = sherd__cli_json_new(cli);
+    json_object_set_new(obj, "line", json_string(line));
+    return sherd__cli_json_end(cli, obj, d);
+}
+
 static int run_node(sherd__cli *cli, sherd_diag *d)
 {
+    if (sherd__opt_flag(cli, "print-line")) return print_line(cli, d);
     return sherd__node_with(sherd_node_start, cli, d);
 }
 

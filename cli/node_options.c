@@ -4,13 +4,13 @@
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static int need_files(const sherd_node_options *o, sherd_diag *d)
+static int need_files(const sherd_node_options *o, bool starts, sherd_diag *d)
 {
     if (o->parent_pipe) return 0;
     if (!o->key_file)
         return sherd__fail(d, SHERD_EINVAL, "sherd keygen node.key",
                            "--key FILE is missing: this node's private key");
-    if (!o->allow_file)
+    if (starts && !o->allow_file)
         return sherd__fail(d, SHERD_EINVAL,
                            "a file with a line `* key=sha256:... role=coordinator` for each "
                            "coordinator; sherd keygen --show prints a key's fingerprint",
@@ -53,6 +53,7 @@ static void read_options(const sherd__cli *cli, sherd_node_options *o)
 {
     *o = (sherd_node_options){ .size = sizeof *o,
                                .listen = sherd__opt_text(cli, "listen"),
+                               .advertise = sherd__opt_text(cli, "advertise"),
                                .name = sherd__opt_text(cli, "name"),
                                .domain = sherd__opt_text(cli, "domain"),
                                .key_file = sherd__opt_text(cli, "key"),
@@ -72,7 +73,7 @@ static void read_options(const sherd__cli *cli, sherd_node_options *o)
 int sherd__node_read(sherd__cli *cli, sherd_node_options *o, sherd_node_data *data, sherd_diag *d)
 {
     read_options(cli, o);
-    int err = need_files(o, d);
+    int err = need_files(o, !sherd__opt_flag(cli, "print-line"), d);
     return err ? err : read_data(cli, data, o, d);
 }
 
@@ -82,6 +83,11 @@ static const char *const choices_selftest[] = { "full", "quick", NULL };
 const sherd__option sherd__node_options_table[] = {
     { .name = "listen", .type = SHERD__TEXT, .arg = "ADDR:PORT", .preset = "127.0.0.1:0",
       .help = "address and port to listen on; with port 0 the system chooses one" },
+    { .name = "advertise", .type = SHERD__TEXT, .arg = "HOST[:PORT]",
+      .help = "address in the printed line, where coordinators reach the node [that of --listen, or "
+              "an address of this machine]" },
+    { .name = "print-line", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "print the line of a node file without starting the node, for lists of --peers" },
     { .name = "key", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_NO_ENV,
       .help = "this node's private key (sherd keygen)" },
     { .name = "allow", .type = SHERD__FILE, .arg = "FILE",

@@ -6,6 +6,7 @@
  */
 #include "lib/node.h"
 
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ typedef struct request {
 
 struct sherd_node {
     sherd__server_options o;
-    char host[256], *allow_file;
+    char host[256], advertised[256], *allow_file;
     sherd_identity *identity;
     sherd__peers allowed, peers;
     sherd__node_data data;
@@ -305,10 +306,28 @@ static void call(sherd_node *n, void (*run)(sherd_node *n, void *arg), void *arg
 
 /* ---- starting and ending --------------------------------------------------------------------- */
 
+/* Reads HOST or HOST:PORT; an IPv6 address with a port is in brackets. */
+static int read_advertised(sherd_node *n, const char *text, sherd_diag *d)
+{
+    struct in6_addr v6;
+    if (!text) return SHERD_OK;
+    bool bare = !strchr(text, ':') || inet_pton(AF_INET6, text, &v6) == 1;
+    int err = SHERD_OK;
+    if (bare) snprintf(n->advertised, sizeof n->advertised, "%.255s", text);
+    else if (*text != ':')
+        err = parse_listen(text, n->advertised, sizeof n->advertised, &n->o.line_port, NULL);
+    if (!err && !sherd__peer_name_valid(n->advertised)) err = SHERD_EINVAL;
+    n->o.line_host = n->advertised;
+    return err ? sherd__fail(d, err, "as 10.0.0.5, node.example:7001 or [2001:db8::5]:7001",
+                             "address to advertise: expected HOST or HOST:PORT, found '%s'", text)
+               : SHERD_OK;
+}
+
 static int fill_options(sherd_node *n, const sherd_node_options *o, sherd_diag *d)
 {
     int err = parse_listen(o->listen ? o->listen : "127.0.0.1:0", n->host, sizeof n->host,
                            &n->o.port, d);
+    if (!err) err = read_advertised(n, o->advertise, d);
     if (!err) err = check_name("name", o->name, d);
     if (!err) err = check_name("domain", o->domain, d);
     n->o.host = n->host;
@@ -409,6 +428,26 @@ int sherd_node_start(sherd_node **out, const sherd_node_options *opt, sherd_diag
     int err = sherd__options_read(&o, sizeof o, opt, "sherd_node_options", d);
     if (!err) err = find_backend(&backend, o.backend, d);
     return err ? err : sherd__node_start_with(out, opt, backend, d);
+}
+
+int sherd_node_line_of(const sherd_node_options *opt, char out[SHERD_PEER_LINE_SIZE], sherd_diag *d)
+{
+    sherd_node_options o;
+    sherd_node n = { 0 };
+    sherd_identity *own = NULL;
+    int err = sherd__options_read(&o, sizeof o, opt, "sherd_node_options", d);
+    if (!err) err = fill_options(&n, &o, d);
+    if (!err && !n.o.port && !n.o.line_port)
+        err = sherd__fail(d, SHERD_EINVAL, "name the port: --listen ADDR:PORT",
+                          "the line of a node whose port the system chooses is not known before "
+                          "the node listens");
+    if (!err && !o.identity && !o.key_file)
+        err = sherd__fail(d, SHERD_EINVAL, "set identity or key_file", "the node has no key");
+    if (!err && !o.identity) err = sherd_identity_load(&own, o.key_file, d);
+    n.o.identity = o.identity ? o.identity : own;
+    if (!err) sherd__server_line_of(&n.o, n.o.port, out);
+    sherd_identity_free(own);
+    return err;
 }
 
 static void do_end(sherd_node *n, void *arg)

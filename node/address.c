@@ -75,3 +75,30 @@ int sherd__address_find(char out[SHERD__ADDRESS_TEXT], const char *host, uv_loop
     while (!closed) uv_run(loop, UV_RUN_NOWAIT);
     return err;
 }
+
+/* Returns 2 for IPv4, 1 for IPv6, 0 for an address that other machines do not reach. */
+static int rank(const uv_interface_address_t *a)
+{
+    const struct sockaddr *addr = (const struct sockaddr *)(const void *)&a->address;
+    if (a->is_internal) return 0;
+    if (addr->sa_family == AF_INET)
+        return ntohl(a->address.address4.sin_addr.s_addr) >> 16 != 0xa9fe ? 2 : 0; /* 169.254 */
+    return addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&a->address.address6.sin6_addr);
+}
+
+unsigned sherd__address_of_machine(char out[SHERD__ADDRESS_TEXT])
+{
+    uv_interface_address_t *all;
+    int len, best = 0;
+    unsigned found = 0;
+    if (uv_interface_addresses(&all, &len) != 0) return 0;
+    for (int i = 0; i < len; i++) {
+        int is = rank(&all[i]);
+        found += is > 0;
+        if (is > best &&
+            format_address(out, (const struct sockaddr *)(const void *)&all[i].address) == 0)
+            best = is;
+    }
+    uv_free_interface_addresses(all, len);
+    return best ? found : 0;
+}

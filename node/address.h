@@ -1,4 +1,4 @@
-/* Resolves the address that a node listens on. */
+/* Resolves the address that a node listens on, and finds the one that others reach it at. */
 #ifndef NODE_ADDRESS_H
 #define NODE_ADDRESS_H
 
@@ -19,5 +19,9 @@
  */
 int sherd__address_find(char out[SHERD__ADDRESS_TEXT], const char *host, uv_loop_t *loop,
                         const bool *stop, sherd_diag *d) SHERD_MUST;
+
+/** Copies the first address of this machine that other machines may reach: not of loopback, not
+ *  link-local, IPv4 before IPv6. Returns the number of such addresses; 0: *out is unchanged. */
+unsigned sherd__address_of_machine(char out[SHERD__ADDRESS_TEXT]);
 
 #endif

@@ -520,19 +520,36 @@ static int start_listening(server *s, sherd_diag *d)
     return err ? err : sherd__listener_new(&s->listener, &l, number, o->port, d);
 }
 
-static void write_line(server *s)
+/* Copies the host of the node's line: as advertised, else that on which it listens, else an address
+ * of this machine, or its name if it has no address that others reach. */
+static void choose_host(server *s, char *out, size_t size)
 {
     const sherd__server_options *o = s->opt;
-    sherd__peer p = { .port = sherd__listener_port(s->listener),
+    char address[SHERD__ADDRESS_TEXT];
+    bool any = strcmp(o->host, "0.0.0.0") == 0 || strcmp(o->host, "::") == 0;
+    snprintf(out, size, "%s", o->line_host ? o->line_host : o->host);
+    if (o->line_host || !any) return;
+    unsigned found = sherd__address_of_machine(address);
+    if (found) snprintf(out, size, "%s", address);
+    else if (gethostname(out, size - 1)) snprintf(out, size, "%s", o->host);
+    if (found != 1)
+        say(s, SHERD_LOG_WARN, "the printed line names %s, %s: --advertise names another address",
+            out,
+            found ? "one of several addresses of this machine"
+                  : "since this machine has no address that others reach");
+}
+
+void sherd__server_line_of(const sherd__server_options *o, uint16_t port,
+                           char out[SHERD_PEER_LINE_SIZE])
+{
+    sherd__peer p = { .port = o->line_port ? o->line_port : port,
                       .has_key = true,
                       .weight = 1,
                       .key = *sherd__identity_fingerprint(o->identity) };
-    bool any = strcmp(o->host, "0.0.0.0") == 0 || strcmp(o->host, "::") == 0;
-    if (!any || gethostname(p.host, sizeof p.host - 1))
-        snprintf(p.host, sizeof p.host, "%s", o->host);
+    choose_host(&(server){ .opt = o }, p.host, sizeof p.host);
     if (o->name) snprintf(p.name, sizeof p.name, "%s", o->name);
     if (o->domain) snprintf(p.domain, sizeof p.domain, "%s", o->domain);
-    sherd__peer_format(&p, s->line, sizeof s->line);
+    sherd__peer_format(&p, out, SHERD_PEER_LINE_SIZE);
 }
 
 int sherd__server_open(sherd__server **out, const sherd__server_options *opt, sherd__peers *allowed,
@@ -554,7 +571,7 @@ int sherd__server_open(sherd__server **out, const sherd__server_options *opt, sh
         return err;
     }
     *allowed = (sherd__peers){ 0 };
-    write_line(s);
+    sherd__server_line_of(opt, sherd__listener_port(s->listener), s->line);
     *out = s;
     return SHERD_OK;
 }

@@ -27,8 +27,10 @@ typedef struct sherd__node_tap {
 } sherd__node_tap;
 
 typedef struct sherd__server_options {
-    const char *host;          /* address or name to listen on */
-    uint16_t port;             /* 0: the system chooses */
+    const char *host;      /* address or name to listen on */
+    uint16_t port;         /* 0: the system chooses */
+    const char *line_host; /* host and port in the node's line; NULL, 0: those that it listens */
+    uint16_t line_port;    /* on, or an address of this machine if it listens on all */
     const char *name, *domain; /* for the node's line; may be NULL */
 
     const sherd_identity *identity; /* borrowed */
@@ -67,6 +69,10 @@ typedef struct sherd__server_options {
 
 typedef struct sherd__server sherd__server;
 
+/** Formats the line of a node that listens on this port. Calls hooks.log if the address in it is a
+ *  guess. */
+void sherd__server_line_of(const sherd__server_options *o, uint16_t port,
+                           char out[SHERD_PEER_LINE_SIZE]);
 /**
  * Opens a node: it listens, and serves when sherd__server_run is called. *opt must stay valid until
  * sherd__server_close, which the caller calls; *out is NULL on failure. `allowed` is taken on

@@ -107,6 +107,11 @@ typedef struct sherd_node_options {
                           it */
     const char *cores; /* bind all threads of this process to these cores, as "0,2,3", while no
                           other process uses them; NULL: unbound */
+
+    const char
+        *advertise; /* host, or host:port, in the node's line, for coordinators that reach the
+                              node under another address than it listens on; NULL: that of
+                              `listen`, or an address of this machine if it listens on all */
 } sherd_node_options;
 
 /** Returns the name of the i-th backend, such as "cpu"; NULL after the last. */
@@ -126,6 +131,11 @@ SHERD_API int sherd_node_start(sherd_node **out, const sherd_node_options *opt,
 /** Returns the node's own line of a node file, with the port that was chosen. It is valid as long
  *  as the node. */
 SHERD_API const char *sherd_node_line(const sherd_node *n);
+/** Formats the line of a node with these options without starting it, so that lists of peers can be
+ *  made first. Reads listen, which must name a port unless advertise does, advertise, name, domain,
+ *  identity or key_file, and hooks.log. Errors: SHERD_EINVAL, SHERD_EKEY, SHERD_EOPEN. */
+SHERD_API int sherd_node_line_of(const sherd_node_options *opt, char out[SHERD_PEER_LINE_SIZE],
+                                 sherd_diag *d) SHERD_MUST;
 
 /** Replaces the allow-list by a text; NULL: reads allow_file again. Connections of keys that are no
  *  longer allowed are closed. On failure the list is unchanged. SHERD_EOPEN, SHERD_EIO,
