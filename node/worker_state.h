@@ -62,6 +62,7 @@ typedef struct task {
  * holders there are. */
 typedef struct tenant {
     sherd__account account;   /* must be first: the list of all accounts holds these */
+    sherd__lending lending;   /* for forms of its blocks */
     sherd__client *last;      /* ring of its clients with queued tasks: as w->last */
     double used_us;           /* time that its tasks took (worker_turns.c) */
     size_t relieved;          /* its records freed in this turn to make room for it */
