@@ -61,8 +61,8 @@ bool sherd__devices_busy(const sherd__devices *ds);
 bool sherd__devices_lost(const sherd__devices *ds);
 /**
  * Starts the call of a task over these blocks (right may be NULL) on the device that fits best.
- * Sets the call's handles and memory; the caller sets task, owner, out, executor, clock and done. The device
- * is *on until sherd__devices_done.
+ * Sets the call's handles and memory; the caller sets task, owner, out, executor, clock and done.
+ * The device is *on until sherd__devices_done.
  *
  * Errors: SHERD_EBUSY where as many calls are in progress as the devices take; SHERD_ENOMEM where
  * there is no room in addition to the blocks of calls in progress; SHERD_EDEVICE and

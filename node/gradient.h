@@ -95,8 +95,8 @@ bool sherd__round_close(sherd__round *r);
  *  then gone: the caller takes them out of the queue and closes them. */
 uint32_t sherd__round_cancel(sherd__gradient_site *site, uint64_t job, uint32_t task,
                              uint32_t attempt);
-/** Takes an open task of the job's rounds out of them, which the caller refuses. Returns false where
- *  none is left. */
+/** Takes an open task of the job's rounds out of its round, for the caller to refuse. Returns false
+ *  where none is left. */
 bool sherd__round_withdraw(sherd__gradient_site *site, uint64_t job, sherd__task *what);
 /** Marks rounds of a job without remaining tasks as gone: the caller does the same as after
  *  sherd__round_cancel. */

@@ -199,8 +199,8 @@ void sherd__worker_start_round(sherd__worker *w, task *t);
 void sherd__worker_round_done(task *t);
 /** Closes the rounds that are gone. They must not be in a queue. */
 void sherd__worker_close_gone(sherd__client *c);
-/** Ends the rounds of a job, refuses their open tasks, and frees its networks, after its blocks were
- *  dropped. */
+/** Ends the rounds of a job, refuses their open tasks, and frees its networks, after its blocks
+ *  were dropped. */
 void sherd__worker_forget(sherd__client *c, uint64_t job);
 
 /* node/allreduce/worker.c */

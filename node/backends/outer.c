@@ -93,7 +93,7 @@ static void load_right(cursor *c, uint64_t j)
     else sherd__view_row_f64(v, 0, c->right_from, c->right_len, c->b);
 }
 
-/* Returns the right values of the group from column j on, and reduces *n to as many as there are. */
+/* Returns right values of the group from column j on, and reduces *n to as many as there are. */
 static const double *right_values(cursor *c, uint64_t j, size_t *n)
 {
     if (c->right_dtype == SHERD_F64 && c->v.rows)
