@@ -40,6 +40,11 @@ static size_t pieces(size_t all, size_t each)
     return (all + each - 1) / each;
 }
 
+static bool stopped(const sherd__limbs *x)
+{
+    return x->stop && atomic_load_explicit(x->stop, memory_order_relaxed);
+}
+
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -283,6 +288,7 @@ static int sort_all(const sherd__limbs *x, const side *of, const side *whole, si
     sorting s = { .kernels = chosen(), .side = of, .len = of->len, .p = x->p };
     for (; s.from < x->k; s.from += DEPTH) {
         s.k = least(DEPTH, x->k - s.from);
+        if (stopped(x)) return SHERD_EINTERRUPTED;
         s.strips = out + bytes_of(whole, s.from) + first * strip_of(s.k);
         if (!sort(&s, team)) return SHERD_EFRAME;
     }
@@ -349,18 +355,19 @@ static const uint8_t *strips(const part *t, const side *of, const uint8_t *sorte
 }
 
 /* Multiplies some rows by some terms and computes all columns. */
-static bool multiply_part(part *t, sherd__team *team, uint8_t *left, uint8_t *right)
+static int multiply_part(part *t, sherd__team *team, uint8_t *left, uint8_t *right)
 {
     const sherd__limbs *x = t->x;
     const side a = left_of(x), b = right_of(x);
     t->left = strips(t, &a, x->sorted_a, t->row, t->rows, team, left);
     for (t->col = 0; t->left && t->col < x->m; t->col += COLS) {
+        if (stopped(x)) return SHERD_EINTERRUPTED;
         t->cols = least(COLS, x->m - t->col);
         t->right = strips(t, &b, x->sorted_b, t->col, t->cols, team, right);
-        if (!t->right) return false;
+        if (!t->right) return SHERD_EFRAME;
         sherd__team_run(team, pieces(t->rows, HIGH) * pieces(t->cols, WIDE), multiply_piece, t);
     }
-    return t->left != NULL;
+    return t->left ? SHERD_OK : SHERD_EFRAME;
 }
 
 int sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *left, uint8_t *right)
@@ -377,7 +384,8 @@ int sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *lef
                        .from = from,
                        .k = k,
                        .strip = strip_of(k) };
-            if (!multiply_part(&t, team, left, right)) return SHERD_EFRAME;
+            int err = stopped(x) ? SHERD_EINTERRUPTED : multiply_part(&t, team, left, right);
+            if (err) return err;
         }
     return SHERD_OK;
 }

@@ -7,6 +7,7 @@
 #ifndef MATRIX_RESIDUE_LIMBS_H
 #define MATRIX_RESIDUE_LIMBS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +26,7 @@ typedef struct sherd__limbs {
     bool add;                           /* add to the residues below p in out */
     size_t ld;                          /* values from one row of out to the next; 0: m */
     const uint8_t *sorted_a, *sorted_b; /* a and b, sorted; NULL: they are sorted in parts */
+    const atomic_bool *stop; /* once it is true, calls return SHERD_EINTERRUPTED soon; NULL: none */
 } sherd__limbs;
 
 /** Number of terms that are added up before their sums are joined and reduced. */
@@ -42,9 +44,10 @@ void sherd__limbs_room(const sherd__limbs *x, size_t *left, size_t *right);
 /**
  * Sort a whole operand, so that it can be used in many products without being sorted again, and
  * compare its values with p. `out` has sherd__limbs_sorted_left or _right bytes, aligned to 64.
- * Of x, sort_left reads p, transposed, n, k and a; sort_right reads p, k, m and b, which are
- * columns [col, col+cols) of the m columns of the operand, k x cols. col is a multiple of 64.
- * Return SHERD_EFRAME if a residue is not below p; out is then undefined.
+ * Of x, sort_left reads p, stop, transposed, n, k and a; sort_right reads p, stop, k, m and b,
+ * which are columns [col, col+cols) of the m columns of the operand, k x cols. col is a multiple of
+ * 64.
+ * Return SHERD_EFRAME if a residue is not below p, and SHERD_EINTERRUPTED; out is then undefined.
  */
 size_t sherd__limbs_sorted_left(const sherd__limbs *x);
 size_t sherd__limbs_sorted_right(const sherd__limbs *x);
@@ -55,8 +58,8 @@ int sherd__limbs_sort_right(const sherd__limbs *x, size_t col, size_t cols, sher
  * Computes the product; fast only if sherd__limbs_here. left and right are the caller's memory, of
  * the sizes from sherd__limbs_room, aligned to 64 bytes; afterwards they contain parts of a and b.
  * A sorted operand needs none, and its values are not compared with p again. team may be NULL;
- * results do not depend on it. Returns SHERD_EFRAME if a residue is not below p; out is then
- * undefined.
+ * results do not depend on it. Returns SHERD_EFRAME if a residue is not below p, and
+ * SHERD_EINTERRUPTED; out is then undefined.
  */
 int sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *left,
                           uint8_t *right) SHERD_MUST;

@@ -1,7 +1,9 @@
 /*
  * A residence is one block on one device. It is in a list of the block, and where it takes memory,
  * in one of the device in order of last use: on a device with memory of its own a copy of the
- * block, otherwise the forms that the backend derived from it. Dropping a handle that a call uses
+ * block, otherwise the forms that the backend derived from it. With forms it is also in a list of
+ * the key whose memory they use, so that making room in this memory takes no time for blocks of
+ * other keys. Dropping a handle that a call uses
  * is legal and frees nothing yet, so only idle blocks are dropped to make room.
  *
  * One lock guards all residences of the process: a block does not say whose devices hold it. It is
@@ -27,11 +29,15 @@ struct sherd__residence {
     sherd__devices *devices;
     sherd__device_state *on;
     sherd__block *block;
-    uint64_t bytes;                  /* of memory, which dropping it frees */
-    uint32_t calls;                  /* calls in progress that use it */
-    sherd__residence *next;          /* next residence of the block */
-    sherd__residence *older, *newer; /* on the device, by last use; where bytes > 0 */
+    uint64_t bytes;         /* of memory, which dropping it frees */
+    uint32_t calls;         /* calls in progress that use it */
+    sherd__residence *next; /* next residence of the block */
+    struct {
+        sherd__residence *older, *newer;
+    } by[2]; /* in the two lists by last use; where bytes > 0 */
 };
+
+enum { ON_DEVICE, IN_LENDING }; /* the lists */
 
 void sherd__devices_init(sherd__devices *ds, const sherd__backend *backend, void *ctx,
                          const sherd__device *list, uint32_t count)
@@ -79,19 +85,34 @@ static sherd__residence *find(const sherd__block *b, const sherd__device_state *
     return r;
 }
 
+/* Returns the list, or NULL where the residence is not in such a list. */
+static sherd__uses *uses_of(const sherd__residence *r, int list)
+{
+    if (list == ON_DEVICE) return &r->on->uses;
+    return r->on->what.memory || !r->block->lending ? NULL : &r->block->lending->uses;
+}
+
 static void unlink_use(sherd__residence *r)
 {
-    *(r->older ? &r->older->newer : &r->on->oldest) = r->newer;
-    *(r->newer ? &r->newer->older : &r->on->newest) = r->older;
+    for (int i = 0; i < 2; i++) {
+        sherd__uses *l = uses_of(r, i);
+        sherd__residence *older = r->by[i].older, *newer = r->by[i].newer;
+        if (!l) continue;
+        *(older ? &older->by[i].newer : &l->oldest) = newer;
+        *(newer ? &newer->by[i].older : &l->newest) = older;
+    }
 }
 
 static void link_use(sherd__residence *r)
 {
-    sherd__device_state *s = r->on;
-    r->older = s->newest;
-    r->newer = NULL;
-    *(s->newest ? &s->newest->newer : &s->oldest) = r;
-    s->newest = r;
+    for (int i = 0; i < 2; i++) {
+        sherd__uses *l = uses_of(r, i);
+        if (!l) continue;
+        r->by[i].older = l->newest;
+        r->by[i].newer = NULL;
+        *(l->newest ? &l->newest->by[i].newer : &l->oldest) = r;
+        l->newest = r;
+    }
 }
 
 static uint64_t bytes_of(const sherd__block *b)
@@ -129,13 +150,19 @@ void sherd__devices_drop(sherd__block *b)
     pthread_mutex_unlock(&lock);
 }
 
-/* Drops the least recently used block of those that no call uses. */
-static bool evict(const sherd__device_state *s, const sherd__block *left, const sherd__block *right)
+/* Drops the least recently used block of a list, of those that no call uses. */
+static bool evict_from(const sherd__uses *l, int list, const sherd__block *left,
+                       const sherd__block *right)
 {
-    sherd__residence *r = s->oldest;
-    while (r && (r->calls || r->block == left || r->block == right)) r = r->newer;
+    sherd__residence *r = l->oldest;
+    while (r && (r->calls || r->block == left || r->block == right)) r = r->by[list].newer;
     if (r) drop(r);
     return r != NULL;
+}
+
+static bool evict(const sherd__device_state *s, const sherd__block *left, const sherd__block *right)
+{
+    return evict_from(&s->uses, ON_DEVICE, left, right);
 }
 
 bool sherd__devices_relieve(sherd__devices *ds)
@@ -144,6 +171,14 @@ bool sherd__devices_relieve(sherd__devices *ds)
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < ds->count && !freed; i++)
         freed = !ds->list[i].what.memory && evict(&ds->list[i], NULL, NULL);
+    pthread_mutex_unlock(&lock);
+    return freed;
+}
+
+bool sherd__lending_relieve(sherd__lending *l)
+{
+    pthread_mutex_lock(&lock);
+    bool freed = evict_from(&l->uses, IN_LENDING, NULL, NULL);
     pthread_mutex_unlock(&lock);
     return freed;
 }
@@ -266,7 +301,7 @@ static sherd__device_state *pick(sherd__devices *ds, uint32_t needs, bool full_t
 static void lose(sherd__device_state *s)
 {
     s->lost = true;
-    while (s->oldest) drop(s->oldest);
+    while (s->uses.oldest) drop(s->uses.oldest);
 }
 
 /* Adds `by` to the calls that use the block by this handle, which may have been dropped since. */
@@ -297,7 +332,7 @@ static int submit(sherd__devices *ds, sherd__call *c, const asked *what, sherd__
         sherd__device_state *s = pick(ds, what->needs, run, left, right, d);
         if (!s) return d->code;
         c->right = (sherd__handle){ .id = 0 };
-        c->memory = !ds->backend->wait && ds->memory.get ? &ds->memory : NULL;
+        c->memory = !ds->backend->wait && left->lending ? &left->lending->from : NULL;
         c->derived[0] = c->derived[1] = 0;
         int err = hold(ds, s, c, what->in, 0, d);
         if (!err && right) err = hold(ds, s, c, what->in, 1, d);

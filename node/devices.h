@@ -15,20 +15,31 @@
 
 typedef struct sherd__residence sherd__residence;
 
+/** Blocks on devices, by their last use. */
+typedef struct sherd__uses {
+    sherd__residence *oldest, *newest;
+} sherd__uses;
+
+/** Memory of one key for forms that a backend derives from blocks of this key, and the blocks that
+ *  have some. It must outlive them. */
+typedef struct sherd__lending {
+    sherd__lender from;
+    sherd__uses uses;
+} sherd__lending;
+
 typedef struct sherd__device_state {
     sherd__device what;
     uint32_t number;
     uint32_t under_way; /* calls of tasks in progress */
     uint32_t running;   /* the same of sherd__devices_run */
     bool lost;
-    uint64_t held;                     /* bytes of memory that the blocks below take */
-    sherd__residence *oldest, *newest; /* blocks for which it takes memory, by their last use */
+    uint64_t held;    /* bytes of memory that the blocks below take */
+    sherd__uses uses; /* blocks for which it takes memory */
 } sherd__device_state;
 
 typedef struct sherd__devices {
     const sherd__backend *backend;
-    void *ctx;            /* the backend's context */
-    sherd__lender memory; /* for forms that the backend derives from blocks; zeroed: none */
+    void *ctx; /* the backend's context */
     sherd__device_state list[SHERD__DEVICES_MAX];
     uint32_t count;
 } sherd__devices;
@@ -50,8 +61,8 @@ bool sherd__devices_busy(const sherd__devices *ds);
 bool sherd__devices_lost(const sherd__devices *ds);
 /**
  * Starts the call of a task over these blocks (right may be NULL) on the device that fits best.
- * Sets the call's handles; the caller sets task, owner, out, executor, clock and done. The device
- * is *on until sherd__devices_done.
+ * Sets the call's handles and memory; the caller sets task, owner, out, executor, clock and done.
+ * The device is *on until sherd__devices_done.
  *
  * Errors: SHERD_EBUSY where as many calls are in progress as the devices take; SHERD_ENOMEM where
  * there is no room in addition to the blocks of calls in progress; SHERD_EDEVICE and
@@ -66,6 +77,8 @@ bool sherd__devices_done(const sherd__call *c, sherd__block *left, sherd__block 
 /** Drops the least recently used block for which a device took memory of the host, and that no call
  *  uses. Returns false where there is none. */
 bool sherd__devices_relieve(sherd__devices *ds);
+/** The same for blocks that have forms in the memory of one key. */
+bool sherd__lending_relieve(sherd__lending *l);
 /** Drops all handles of a block. */
 void sherd__devices_drop(sherd__block *b);
 

@@ -184,12 +184,18 @@ void sherd__round_left(sherd__round *r)
     pthread_mutex_unlock(&r->lock);
 }
 
+/* Returns whether a task of the tier is to be answered. */
+static bool is_open(const tier *a)
+{
+    return a->there && !a->given && !a->cancelled;
+}
+
 bool sherd__round_refused(sherd__round *r, sherd__task *what)
 {
     if (!r->ended || !r->err) return false;
     for (uint32_t t = 0; t < r->tiers; t++) {
         tier *a = &r->tier[t];
-        if (!a->there || a->given || a->cancelled) continue;
+        if (!is_open(a)) continue;
         a->given = true;
         *what = a->what;
         return true;
@@ -242,6 +248,18 @@ void sherd__round_abandon(sherd__round *r)
     pthread_mutex_unlock(&r->lock);
 }
 
+bool sherd__round_withdraw(sherd__gradient_site *site, uint64_t job, sherd__task *what)
+{
+    for (sherd__round *r = site->rounds; r; r = r->next)
+        for (uint32_t t = 0; t < r->tiers && r->job == job; t++) {
+            if (!is_open(&r->tier[t])) continue;
+            r->tier[t].cancelled = true;
+            *what = r->tier[t].what;
+            return true;
+        }
+    return false;
+}
+
 uint32_t sherd__round_cancel(sherd__gradient_site *site, uint64_t job, uint32_t task,
                              uint32_t attempt)
 {
@@ -250,7 +268,7 @@ uint32_t sherd__round_cancel(sherd__gradient_site *site, uint64_t job, uint32_t 
         if (r->job != job) continue;
         for (uint32_t t = 0; t < r->tiers; t++) {
             tier *a = &r->tier[t];
-            if (!a->there || a->given || a->cancelled) continue;
+            if (!is_open(a)) continue;
             if (task && (a->what.task != task || a->what.attempt != attempt)) continue;
             a->cancelled = true;
             cancelled++;
@@ -264,8 +282,7 @@ void sherd__round_sweep(sherd__gradient_site *site, uint64_t job)
 {
     for (sherd__round *r = site->rounds; r; r = r->next) {
         bool wanted = false;
-        for (uint32_t t = 0; t < r->tiers; t++)
-            wanted = wanted || (r->tier[t].there && !r->tier[t].cancelled && !r->tier[t].given);
+        for (uint32_t t = 0; t < r->tiers; t++) wanted = wanted || is_open(&r->tier[t]);
         if (r->job == job && !wanted) sherd__round_abandon(r);
     }
 }

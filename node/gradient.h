@@ -95,7 +95,11 @@ bool sherd__round_close(sherd__round *r);
  *  then gone: the caller takes them out of the queue and closes them. */
 uint32_t sherd__round_cancel(sherd__gradient_site *site, uint64_t job, uint32_t task,
                              uint32_t attempt);
-/** Marks rounds of a job without remaining tasks as gone, after its blocks were dropped. */
+/** Takes an open task of the job's rounds out of its round, for the caller to refuse. Returns false
+ *  where none is left. */
+bool sherd__round_withdraw(sherd__gradient_site *site, uint64_t job, sherd__task *what);
+/** Marks rounds of a job without remaining tasks as gone: the caller does the same as after
+ *  sherd__round_cancel. */
 void sherd__round_sweep(sherd__gradient_site *site, uint64_t job);
 bool sherd__round_gone(const sherd__round *r);
 /** Returns the client's next round; the first one after NULL. */

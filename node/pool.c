@@ -184,14 +184,14 @@ static bool within(const sherd__pool *p, uint64_t used, uint64_t len)
     return used <= p->stats.budget && len <= p->stats.budget - used;
 }
 
-/* Makes room for len bytes in a pool that is no share: takes lent buffers back, and frees kept
- * ones. */
+/* Makes room for len bytes: takes back buffers that p has lent, and frees kept ones. */
 static bool make_room(sherd__pool *p, uint64_t len)
 {
     const sherd__pool_stats *s = &p->stats;
     while (!within(p, s->used, len))
         if (!within(p, s->used - s->lent, len) || !p->take_back || !p->take_back(p->take_back_ctx))
             return false;
+    if (p->of) return true;
     uint64_t room = s->budget - s->used - s->kept;
     if (len > room) shrink(p, len - room);
     return within(p, s->used + s->kept, len);
@@ -205,7 +205,7 @@ static void count(sherd__pool_stats *s, uint64_t len)
 
 bool sherd__pool_reserve(sherd__pool *p, uint64_t len)
 {
-    if (!(p->of ? within(p, p->stats.used, len) : make_room(p, len))) return refuse(p);
+    if (!make_room(p, len)) return refuse(p);
     if (p->of && !sherd__pool_reserve(p->of, len)) return false;
     count(&p->stats, len);
     return true;
@@ -255,7 +255,7 @@ uint8_t *sherd__pool_get(sherd__pool *p, uint64_t len)
         return NULL;
     }
     if (p->of) {
-        if (!within(p, p->stats.used, cost)) refuse(p);
+        if (!make_room(p, cost)) refuse(p);
         else if ((bytes = sherd__pool_get(p->of, len))) count(&p->stats, cost);
         return bytes;
     }
@@ -306,19 +306,30 @@ void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len)
     else push(&p->lists[class], k);
 }
 
+static bool can_lend(const sherd__pool *p, uint64_t cost)
+{
+    uint64_t spare = p->stats.budget / 8;
+    return cost < UINT64_MAX - spare && within(p, p->stats.used, cost + spare);
+}
+
+/* Takes nothing back: the caller may be using what was lent. */
 uint8_t *sherd__pool_lend(sherd__pool *p, uint64_t len)
 {
-    uint64_t cost = sherd__pool_cost(len), spare = p->stats.budget / 8;
-    bool room = cost < UINT64_MAX - spare && within(p, p->stats.used, cost + spare);
+    uint64_t cost = sherd__pool_cost(len);
+    bool room = can_lend(p, cost) && (!p->of || can_lend(p->of, cost));
     uint8_t *bytes = room ? sherd__pool_get(p, len) : NULL;
-    if (bytes) p->stats.lent += cost;
+    if (!bytes) return NULL;
+    p->stats.lent += cost;
+    if (p->of) p->of->stats.lent += cost;
     return bytes;
 }
 
 void sherd__pool_take_back(sherd__pool *p, uint8_t *bytes, uint64_t len)
 {
-    assert(sherd__pool_cost(len) <= p->stats.lent);
-    p->stats.lent -= sherd__pool_cost(len);
+    uint64_t cost = sherd__pool_cost(len);
+    assert(cost <= p->stats.lent);
+    p->stats.lent -= cost;
+    if (p->of) p->of->stats.lent -= cost;
     sherd__pool_give(p, bytes, len);
 }
 

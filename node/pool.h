@@ -87,13 +87,14 @@ void sherd__pool_relief(sherd__pool *p, bool (*relieve)(void *ctx, const sherd__
 bool sherd__pool_relieve(sherd__pool *p);
 /**
  * As sherd__pool_get, for what its owner can do without. NULL also where less than an eighth of the
- * budget would be left. The caller returns the bytes with sherd__pool_take_back. Not for shares.
+ * budget would be left, of the share or of its pool. The caller returns the bytes with
+ * sherd__pool_take_back.
  */
 uint8_t *sherd__pool_lend(sherd__pool *p, uint64_t len);
 void sherd__pool_take_back(sherd__pool *p, uint8_t *bytes, uint64_t len);
-/** Sets the function that takes back a lent buffer, and returns false where none can be taken back
- *  now. Requests of the pool and of its shares call it where they would otherwise find no room. It
- *  must not make requests. */
+/** Sets the function that takes back a buffer that was lent from p or, where p is no share, from a
+ *  share of it, and returns false where none can be taken back now. Requests that would otherwise
+ *  find no room in p call it. It must not make requests. */
 void sherd__pool_lender(sherd__pool *p, bool (*take_back)(void *ctx), void *ctx);
 /** Returns what a buffer of len bytes counts, to reserve it before it is needed. */
 uint64_t sherd__pool_cost(uint64_t len);

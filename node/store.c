@@ -37,7 +37,7 @@ int sherd__store_put(sherd__store *s, uint64_t job, uint32_t number, sherd__frag
     if (s->table.all >= SHERD__BLOCKS_MAX) return SHERD_EBUSY;
     sherd__block *b = sherd__alloc(sizeof *b);
     if (!b) return SHERD_ENOMEM;
-    *b = (sherd__block){ .fragment = f, .number = number, .refs = 1 };
+    *b = (sherd__block){ .fragment = f, .number = number, .refs = 1, .lending = s->lending };
     int err = sherd__grouped_add(&s->table, &b->item, job, number);
     if (err) {
         sherd__free(b);

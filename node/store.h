@@ -24,9 +24,10 @@ typedef struct sherd__block {
     sherd__grouped_item item; /* must be first */
     sherd__fragment *fragment;
     uint32_t number;
-    uint32_t refs;                 /* one for the store, and one for each task that uses it */
-    uint32_t calls;                /* of these, tasks with a device call in progress */
-    struct sherd__residence *held; /* the devices that hold it (node/devices.h) */
+    uint32_t refs;                  /* one for the store, and one for each task that uses it */
+    uint32_t calls;                 /* of these, tasks with a device call in progress */
+    struct sherd__residence *held;  /* the devices that hold it (node/devices.h) */
+    struct sherd__lending *lending; /* as that of the store */
 } sherd__block;
 
 /** Zero-initialise; set key and budget of the table as core/grouped.h says. */
@@ -35,6 +36,8 @@ typedef struct sherd__store {
     uint64_t bytes;       /* of bodies, including those that are still to be freed */
     void (*left)(void *ctx, const sherd__block *b); /* called for each that leaves, or NULL */
     void *left_ctx;
+    struct sherd__lending
+        *lending; /* memory for forms of the blocks (node/devices.h); NULL: none */
 } sherd__store;
 
 void sherd__store_init(sherd__store *s);

@@ -622,6 +622,7 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
     c->worker = w;
     c->tag = tag;
     sherd__store_init(&c->store);
+    c->store.lending = &t->lending;
     sherd__table_key_draw(&c->store.table.key, &w->opt.entropy);
     c->tasks.key = c->store.table.key;
     c->tasks.budget = c->store.table.budget = sherd__pool_budget(c->pool);
@@ -645,19 +646,6 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
 void sherd__worker_leave(sherd__client *c)
 {
     on_closed(c, NULL);
-}
-
-/* Memory for forms of blocks that devices derive: of the pool, but of no key's share, since it is
- * taken back where a request finds no room. */
-
-static uint8_t *lend(void *pool, uint64_t len)
-{
-    return sherd__pool_lend(pool, len);
-}
-
-static void give_back(void *pool, uint8_t *bytes, uint64_t len)
-{
-    sherd__pool_take_back(pool, bytes, len);
 }
 
 static bool take_back(void *worker)
@@ -684,7 +672,6 @@ int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt)
     }
     sherd__pool_relief(w->pool, sherd__worker_relieve, w);
     sherd__pool_lender(w->pool, take_back, w);
-    w->devices.memory = (sherd__lender){ lend, give_back, w->pool };
     if (opt->wake) sherd__pool_slices(w->pool, opt->wake, opt->wake_ctx);
     return SHERD_OK;
 }

@@ -119,9 +119,22 @@ void sherd__worker_start_round(sherd__worker *w, task *t)
     sherd__worker_flush(w, c);
 }
 
+/* Ends the rounds of a job that is dropped. */
+static void end_rounds(sherd__client *c, uint64_t job)
+{
+    sherd__task t;
+    while (sherd__round_withdraw(&c->site, job, &t)) {
+        c->asked--;
+        c->worker->stats.queued--;
+        c->worker->stats.cancelled++;
+        sherd__worker_refuse(c, &t, SHERD_EINTERRUPTED, "the job was dropped");
+    }
+    sherd__round_sweep(&c->site, job);
+}
+
 void sherd__worker_forget(sherd__client *c, uint64_t job)
 {
-    sherd__round_sweep(&c->site, job);
+    end_rounds(c, job);
     sherd__worker_drop_rounds(c, false);
     sherd__worker_close_gone(c);
     sherd__gradient_forget(&c->site, job);

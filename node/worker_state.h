@@ -62,6 +62,7 @@ typedef struct task {
  * holders there are. */
 typedef struct tenant {
     sherd__account account;   /* must be first: the list of all accounts holds these */
+    sherd__lending lending;   /* for forms of its blocks */
     sherd__client *last;      /* ring of its clients with queued tasks: as w->last */
     double used_us;           /* time that its tasks took (worker_turns.c) */
     size_t relieved;          /* its records freed in this turn to make room for it */
@@ -198,7 +199,8 @@ void sherd__worker_start_round(sherd__worker *w, task *t);
 void sherd__worker_round_done(task *t);
 /** Closes the rounds that are gone. They must not be in a queue. */
 void sherd__worker_close_gone(sherd__client *c);
-/** Frees the unneeded rounds and the networks of a job, after its blocks were dropped. */
+/** Ends the rounds of a job, refuses their open tasks, and frees its networks, after its blocks
+ *  were dropped. */
 void sherd__worker_forget(sherd__client *c, uint64_t job);
 
 /* node/allreduce/worker.c */

@@ -13,6 +13,24 @@
 #include "core/alloc.h"
 #include "node/worker_state.h"
 
+/* Memory for forms of a key's blocks: of its share, which may take it back. A form that a call uses
+ * cannot be taken back, so it must not count for other keys. */
+
+static uint8_t *lend(void *pool, uint64_t len)
+{
+    return sherd__pool_lend(pool, len);
+}
+
+static void give_back(void *pool, uint8_t *bytes, uint64_t len)
+{
+    sherd__pool_take_back(pool, bytes, len);
+}
+
+static bool take_back(void *lending)
+{
+    return sherd__lending_relieve(lending);
+}
+
 tenant *sherd__worker_tenant(sherd__worker *w, const sherd__fingerprint *key, uint64_t memory)
 {
     for (sherd__account *a = w->accounts; key && a; a = a->next) {
@@ -27,6 +45,8 @@ tenant *sherd__worker_tenant(sherd__worker *w, const sherd__fingerprint *key, ui
         sherd__free(t);
         return NULL;
     }
+    t->lending.from = (sherd__lender){ lend, give_back, a->pool };
+    sherd__pool_lender(a->pool, take_back, &t->lending);
     a->named = key != NULL;
     if (key) a->key = *key;
     a->next = w->accounts;

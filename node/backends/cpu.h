@@ -122,8 +122,9 @@ int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_part part, double *area, 
 /** Returns SHERD_ERANGE where one of n int64 values is beyond 2^53. */
 int sherd__cpu_too_large(const uint8_t *bytes, size_t n, sherd_diag *d);
 /** Computes out = a * b modulo a's prime, or adds this to out, packed. Returns false where the
- *  processor has no tiles of bytes, the operands do not suit them, or a value is out of range. In
- *  the last case out is undefined, and the caller's other way reports the value. */
+ *  processor has no tiles of bytes, the operands do not suit them, the call was cancelled, or a
+ *  value is out of range. In the last two cases out is undefined, and the caller's other way
+ *  reports what happened. */
 bool sherd__cpu_limbs(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out, bool add,
                       sherd_diag *d);
 /** Sorts a right operand of residues or integers for products with x's left one into `out`. Errors

@@ -146,6 +146,7 @@ static int sort(cpu *c, int side, uint32_t q, const sherd__fragment *left,
     int err = sherd__cpu_check_cancelled(c, &quiet);
     if (err) return err;
     x.a = x.b = o.values;
+    x.stop = &c->call->cancelled;
     return side ? sherd__cpu_sort_right(c, &x, &o, out, &quiet)
                 : sherd__limbs_sort_left(&x, c->team, out);
 }

@@ -98,7 +98,8 @@ bool sherd__cpu_limbs(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_
                              .out = out,
                              .add = add,
                              .sorted_a = a->sorted,
-                             .sorted_b = b->sorted };
+                             .sorted_b = b->sorted,
+                             .stop = &c->call->cancelled };
     if (!sherd__limbs_here() || a->dtype != SHERD__RESIDUES || b->fill) return false;
     if (b->dtype == SHERD__RESIDUES || b->sorted) return multiply_packed(c, &x) == SHERD_OK;
     return multiply_integers(c, x, b, d) == SHERD_OK;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/backends/outer.h"
 #include "node/check.h"
 #include "tests/contract/node/backend_world.h"
 
@@ -172,6 +173,48 @@ static void outer_products_of_long_columns_equal_the_loop(void **s)
     check_product(&a, &b, SHERD_F64);
 }
 
+/* Rows are longer than what is converted at a time. */
+static void outer_products_of_long_rows_equal_the_loop(void **s)
+{
+    (void)s;
+    static const uint8_t dtypes[] = { SHERD_U8, SHERD_F64, SHERD_I16 };
+    for (uint32_t k = 0; k < 3; k++) {
+        plan a = { .groups = 3, .rows = { 2, 0, 3 }, .cols = { 1, 1, 1 }, .dtype = SHERD_F32 };
+        plan b = {
+            .groups = 3, .rows = { 1, 1, 1 }, .cols = { 140001, 140001, 140001 }, .dtype = dtypes[k]
+        };
+        check_product(&a, &b, SHERD_F64);
+    }
+    plan empty = { .groups = 1, .rows = { 2 }, .cols = { 0 }, .dtype = SHERD_F64 };
+    plan none = { .groups = 1, .rows = { 0 }, .cols = { 140001 }, .dtype = SHERD_F64 };
+    check_product(&empty, &none, SHERD_F64);
+}
+
+/* Parts of any length from anywhere. */
+static void an_outer_product_takes_little_memory_however_long_its_rows(void **s)
+{
+    enum { WIDE = 1000000, PARTS = 40, MOST = 100000 };
+    (void)s;
+    plan left = plan_dense(0, 3, 1, SHERD_F64), right = plan_dense(0, 1, WIDE, SHERD_U8);
+    block a = block_new(&left), b = block_new(&right);
+    sherd__fragment_source source;
+    uint64_t memory = 0;
+    assert_int_equal(sherd__outer_source(&source, a.f, b.f, &memory), SHERD_OK);
+    assert_in_range(memory, 1, 600000);
+    double *part = malloc(MOST * sizeof *part);
+    for (unsigned k = 0; k < PARTS; k++) {
+        uint64_t at = sherd__entropy_below(&backend_rnd, 3 * WIDE - MOST);
+        uint64_t len = 1 + sherd__entropy_below(&backend_rnd, MOST);
+        assert_int_equal(source.fill(source.ctx, 8 * at, (uint8_t *)part, 8 * len), SHERD_OK);
+        for (uint64_t i = 0; i < len; i++, at++)
+            if (part[i] != a.values[at / WIDE] * b.values[at % WIDE]) fail_msg("%u", k);
+    }
+    source.free(source.ctx);
+    free(part);
+    block_free(&a);
+    block_free(&b);
+}
+
 static void infinities_and_nan_follow_ieee_rules(void **s)
 {
     (void)s;
@@ -329,6 +372,8 @@ int main(void)
         ALL(transposed_products_equal_the_loop),
         ALL(grouped_products_with_empty_groups_equal_the_loop),
         ALL(outer_products_of_long_columns_equal_the_loop),
+        ALL(outer_products_of_long_rows_equal_the_loop),
+        EACH(an_outer_product_takes_little_memory_however_long_its_rows, 0),
         ALL(infinities_and_nan_follow_ieee_rules),
         ALL(maps_of_all_operations_and_dtypes_equal_libm_to_rounding),
         ALL(tasks_that_disagree_with_their_blocks_are_refused),

@@ -2,7 +2,7 @@
  * Handles and calls of every backend: several calls in progress, each of which ends once, whether
  * cancelled or not; blocks that are dropped while a call uses them; owners. Running out of memory,
  * failing and loss of a device are tested with the backend of the tests only.
- * link: -Wl,--wrap=sherd__gemm_f64
+ * link: -Wl,--wrap=sherd__gemm_f64 -Wl,--wrap=sherd__gemm_t_f64 -Wl,--wrap=sherd__team_run
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/team.h"
 #include "matrix/local.h"
+#include "matrix/residue_limbs.h"
+#include "matrix/windows.h"
 #include "node/products.h"
 #include "tests/contract/node/backend_world.h"
 #include "tests/support/remote.h"
@@ -245,16 +248,38 @@ static void a_call_cancelled_before_it_runs_ends_once(void **s)
 typedef int gemm(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
                  size_t ldb, double beta, double *c, size_t ldc);
 gemm __real_sherd__gemm_f64, __wrap_sherd__gemm_f64;
+gemm __real_sherd__gemm_t_f64, __wrap_sherd__gemm_t_f64;
+typedef void team_run(sherd__team *t, size_t count,
+                      void (*fn)(void *ctx, size_t i, unsigned thread), void *ctx);
+team_run __real_sherd__team_run, __wrap_sherd__team_run;
 static sherd__call *to_cancel;
-static unsigned panels;
+static unsigned steps, cancel_at; /* steps of a product; the one during which it is cancelled */
 
-/* Cancels the call during its first panel. */
+static void step(void)
+{
+    steps++;
+    if (to_cancel && steps == cancel_at) backend_now->cancel(backend_ctx, to_cancel);
+}
+
 int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
                            const double *b, size_t ldb, double beta, double *c, size_t ldc)
 {
-    panels++;
-    if (to_cancel) backend_now->cancel(backend_ctx, to_cancel);
+    step();
     return __real_sherd__gemm_f64(n, k, m, a, lda, b, ldb, beta, c, ldc);
+}
+
+int __wrap_sherd__gemm_t_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
+                             const double *b, size_t ldb, double beta, double *c, size_t ldc)
+{
+    step();
+    return __real_sherd__gemm_t_f64(n, k, m, a, lda, b, ldb, beta, c, ldc);
+}
+
+void __wrap_sherd__team_run(sherd__team *t, size_t count,
+                            void (*fn)(void *ctx, size_t i, unsigned thread), void *ctx)
+{
+    step();
+    __real_sherd__team_run(t, count, fn, ctx);
 }
 
 static void a_call_cancelled_while_it_runs_ends_soon(void **s)
@@ -267,18 +292,113 @@ static void a_call_cancelled_while_it_runs_ends_soon(void **s)
     uint8_t *out = out_new(t.result.len);
     calling c;
     to_cancel = &c.call;
-    panels = 0;
+    steps = 0;
+    cancel_at = 1;
     assert_int_equal(backend_begin(&c, &t, left, right, OWNER, out), SHERD_OK);
     backend_settle();
     to_cancel = NULL;
     assert_int_equal(c.dones, 1);
     assert_int_equal(c.call.err, SHERD_EINTERRUPTED);
-    assert_int_equal(panels, 1);
+    assert_int_equal(steps, 1);
     backend_now->drop(backend_ctx, &left);
     backend_now->drop(backend_ctx, &right);
     free(out);
     block_free(&a);
     block_free(&b);
+}
+
+/* A product of residues, which is computed twice over the same handles: the second call makes
+ * forms, where there are some. */
+typedef struct modular {
+    sherd__fragment *a, *b;
+    sherd__task task;
+} modular;
+
+/* Cancels one of the calls (1, 2, or 0 none) at a step. Returns its steps. */
+static unsigned modular_run(const modular *p, unsigned call, unsigned at)
+{
+    sherd__handle left = backend_hold(p->a, OWNER), right = backend_hold(p->b, OWNER);
+    uint8_t *out = out_new(p->task.result.len);
+    calling c;
+    for (unsigned k = 1; k <= (call ? call : 2); k++) {
+        steps = 0;
+        cancel_at = at;
+        to_cancel = k == call ? &c.call : NULL;
+        assert_int_equal(backend_begin(&c, &p->task, left, right, OWNER, out), SHERD_OK);
+        backend_settle();
+        to_cancel = NULL;
+        assert_int_equal(c.dones, 1);
+        if (k != call || !at) assert_int_equal(c.call.err, SHERD_OK);
+    }
+    if (at && steps > at) assert_int_equal(c.call.err, SHERD_EINTERRUPTED);
+    if (c.call.err) assert_string_equal(c.call.text, "the task was cancelled");
+    backend_now->drop(backend_ctx, &left);
+    backend_now->drop(backend_ctx, &right);
+    free(out);
+    return steps;
+}
+
+/* One more step may run, but not if it would be the last. */
+static void modular_ends_soon(modular *p)
+{
+    for (unsigned tiles = 0; tiles < 2; tiles++) {
+        assert_true(sherd__limbs_force(tiles));
+        for (unsigned call = 1; call <= 2; call++) {
+            const unsigned all = modular_run(p, call, 0);
+            assert_true(all > 2);
+            for (unsigned at = 1; at + 2 <= all; at++)
+                assert_in_range(modular_run(p, call, at), at, at + 1);
+        }
+    }
+    assert_true(sherd__limbs_force(0));
+    sherd__fragment_free(p->a);
+    sherd__fragment_free(p->b);
+}
+
+static sherd__fragment *residues_of(uint32_t rows, uint32_t cols)
+{
+    uint32_t *v = residues_draw(rows, cols, 1, false);
+    sherd__fragment *f = residues_new(0, rows, cols, 1, v);
+    free(v);
+    return f;
+}
+
+static void a_cancelled_product_of_residues_ends_soon(void **s)
+{
+    static const struct {
+        uint32_t n, k, m;
+    } of[] = { { 3, 4200, 260 }, { 2100, 40, 20 } };
+    (void)s;
+    for (unsigned i = 0; i < sizeof of / sizeof *of; i++)
+        for (unsigned integers = 0; integers < 2; integers++) {
+            plan right = plan_dense(0, of[i].k, of[i].m, SHERD_I16);
+            modular p = { .a = residues_of(of[i].n, of[i].k),
+                          .b = integers ? NULL : residues_of(of[i].k, of[i].m),
+                          .task = task_modular(of[i].n, of[i].m, 1) };
+            block b = { .f = NULL };
+            if (integers) b = block_new(&right), p.b = b.f;
+            modular_ends_soon(&p);
+            free(b.values);
+        }
+}
+
+/* More windows than are laid out at a time. */
+static void a_cancelled_product_of_windows_ends_soon(void **s)
+{
+    enum { IMAGES = 4, COLS = 3 };
+    const sherd_windows w = { 40, 36, 1, 2, 1, 1 };
+    sherd__windows of;
+    (void)s;
+    assert_true(sherd__windows_fit(&w, &of));
+    const uint32_t rows = IMAGES * (uint32_t)of.count, inner = (uint32_t)of.row;
+    for (unsigned transposed = 0; transposed < 2; transposed++) {
+        modular p = { .a = residues_of(IMAGES, (uint32_t)of.image),
+                      .b = residues_of(transposed ? rows : inner, COLS),
+                      .task = task_modular(transposed ? inner : rows, COLS, 1) };
+        p.task.windows = w;
+        if (transposed) p.task.op = SHERD__OP_MULTIPLY_T;
+        modular_ends_soon(&p);
+    }
 }
 
 /* ---- devices that fail ----------------------------------------------------------------------- */
@@ -463,6 +583,8 @@ int main(void)
         EACH(a_call_cancelled_while_it_runs_ends_soon, 0),
         EACH(the_calls_of_a_lost_device_end_once_each, 1),
         EACH(under_all_failures_every_call_ends_once, 1),
+        EACH(a_cancelled_product_of_residues_ends_soon, 0),
+        EACH(a_cancelled_product_of_windows_ends_soon, 0),
     };
     return cmocka_run_group_tests_name("node/calls", tests, backend_open_all, backend_close_all);
 }

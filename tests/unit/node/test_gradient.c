@@ -418,7 +418,7 @@ static void inconsistent_requests_are_refused_with_the_reason(void **s)
 static void a_cancelled_task_or_an_ended_session_leaves_nothing_behind(void **s)
 {
     (void)s;
-    for (unsigned kind = 0; kind < 4; kind++) {
+    for (unsigned kind = 0; kind < 5; kind++) {
         peer p;
         layout l = usual();
         uint8_t bytes[1024];
@@ -434,8 +434,10 @@ static void a_cancelled_task_or_an_ended_session_leaves_nothing_behind(void **s)
         if (kind == 0) assert_int_equal(sherd__session_cancel(p.j.co, JOB, 100 * PLAN, 1), 0);
         if (kind == 1) assert_int_equal(sherd__session_cancel(p.j.co, JOB, 0, 0), 0);
         if (kind == 2) assert_int_equal(sherd__session_forget(p.j.co, JOB), 0);
+        if (kind == 3) assert_int_equal(sherd__session_drop(p.j.co, JOB, 0), 0);
         settle(&p);
-        if (kind < 3) assert_int_equal(sherd__worker_stats_of(worker)->queued, 0);
+        if (kind < 4) assert_int_equal(sherd__worker_stats_of(worker)->queued, 0);
+        assert_int_equal(p.refusals, kind == 3); /* answers to cancelled tasks are discarded */
         if (kind < 2) { /* the plan ends with its tasks; the same numbers can be used again */
             ask(&p, &l, PLAN);
             settle(&p);
@@ -505,9 +507,8 @@ static void a_pass_starts_before_the_last_parameters_and_restarts_if_they_are_la
 }
 
 /* The compute thread serves all clients, and one coordinator chooses the number of steps. */
-static void local_steps_end_with_their_session(void **s)
+static void local_steps_end(bool dropped)
 {
-    (void)s;
     peer p;
     layout l = usual();
     uint8_t bytes[1024];
@@ -523,13 +524,43 @@ static void local_steps_end_with_their_session(void **s)
     settle(&p);
     usleep(20000);
     assert_int_equal(sherd__executor_pending(executor), 1);
-    cut(&p);
+    if (dropped) assert_int_equal(sherd__session_drop(p.j.co, JOB, 0), 0);
+    if (dropped) joined_exchange(&p.j);
+    else cut(&p);
     for (unsigned i = 0; i < 60000 && sherd__executor_pending(executor); i++) {
         sherd__executor_drain(executor);
         usleep(1000);
     }
     assert_int_equal(sherd__executor_pending(executor), 0);
+    if (dropped) {
+        settle(&p);
+        assert_int_equal(p.results, 0);
+        assert_int_equal(p.refusals, TIERS); /* each task is answered once */
+        for (unsigned t = 0; t < TIERS; t++)
+            assert_int_equal(p.refused[t].code, SHERD_EINTERRUPTED);
+        l = usual();
+        put_examples(&p); /* the job can be used again */
+        ask(&p, &l, PLAN);
+        for (unsigned i = 0; i < 60000 && p.results < TIERS; i++) {
+            settle(&p);
+            sherd__worker_poll(worker);
+        }
+        is_expected(&p, &l, PLAN);
+        cut(&p);
+    }
     stop();
+}
+
+static void local_steps_end_with_their_session(void **s)
+{
+    (void)s;
+    local_steps_end(false);
+}
+
+static void local_steps_end_with_their_job(void **s)
+{
+    (void)s;
+    local_steps_end(true);
 }
 
 /* One device that accepts one call at a time: a task that found it busy with a pass is tried again,
@@ -700,6 +731,7 @@ int main(void)
         cmocka_unit_test(a_tier_that_is_requested_twice_is_refused),
         cmocka_unit_test(a_pass_starts_before_the_last_parameters_and_restarts_if_they_are_late),
         cmocka_unit_test(local_steps_end_with_their_session),
+        cmocka_unit_test(local_steps_end_with_their_job),
         cmocka_unit_test(a_device_serves_passes_and_tasks_of_other_clients),
         cmocka_unit_test(the_compute_thread_frees_a_network),
         cmocka_unit_test(the_number_of_networks_that_wait_to_be_freed_is_bounded),

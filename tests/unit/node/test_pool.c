@@ -409,6 +409,42 @@ static void lent_buffers_leave_room_and_are_taken_back_for_requests(void **s)
     sherd__pool_free(l.p);
 }
 
+static void buffers_lent_from_a_share_count_in_it_and_in_its_pool(void **s)
+{
+    (void)s;
+    loans l = { .p = NULL };
+    sherd__pool *p = new_pool(16 * MB), *share;
+    assert_int_equal(sherd__pool_share(&share, p, 8 * MB), SHERD_OK);
+    const sherd__pool_stats *its = sherd__pool_stats_of(share), *all = sherd__pool_stats_of(p);
+    sherd__pool_lender(share, take_back, &l);
+    l.p = share;
+    while ((l.at[l.len] = sherd__pool_lend(share, MB))) l.len++;
+    assert_int_equal(l.len, 6); /* an eighth of the share is left */
+    assert_int_equal(its->lent, 6 * (MB + SHERD__POOL_OVERHEAD));
+    assert_int_equal(its->used, its->lent);
+    assert_int_equal(all->lent, its->lent);
+    assert_int_equal(all->used, its->lent);
+    uint8_t *a = sherd__pool_get(share, 2 * MB);
+    assert_non_null(a);
+    assert_int_equal(l.len, 5);
+    assert_true(sherd__pool_reserve(share, 3 * MB));
+    assert_int_equal(l.len, 2);
+    assert_false(sherd__pool_reserve(share, 7 * MB)); /* too much even without loans */
+    assert_int_equal(l.len, 2);
+    sherd__pool_unreserve(share, 3 * MB);
+    assert_true(sherd__pool_reserve(p, 10 * MB));
+    assert_null(sherd__pool_lend(share, MB)); /* less than an eighth of the pool would be left */
+    assert_int_equal(its->refused, 1);
+    assert_int_equal(l.len, 2);
+    while (take_back(&l)) {}
+    assert_int_equal(its->lent, 0);
+    assert_int_equal(all->lent, 0);
+    sherd__pool_unreserve(p, 10 * MB);
+    sherd__pool_give(share, a, 2 * MB);
+    sherd__pool_free(share);
+    sherd__pool_free(p);
+}
+
 static void an_empty_buffer_has_an_address_of_its_own(void **s)
 {
     (void)s;
@@ -448,6 +484,7 @@ int main(void)
         cmocka_unit_test(the_wiped_memory_that_is_kept_is_limited),
         cmocka_unit_test(room_is_made_from_a_limited_amount_of_memory_in_a_turn),
         cmocka_unit_test(lent_buffers_leave_room_and_are_taken_back_for_requests),
+        cmocka_unit_test(buffers_lent_from_a_share_count_in_it_and_in_its_pool),
         cmocka_unit_test(an_empty_buffer_has_an_address_of_its_own),
         cmocka_unit_test(a_failed_allocation_uses_no_budget),
     };

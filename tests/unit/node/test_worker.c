@@ -149,6 +149,66 @@ static void derived_forms_of_blocks_are_freed_when_a_block_needs_the_memory(void
     worker_stop();
 }
 
+/* One key always has calls under way, whose form cannot be taken back, and fills its part. */
+static void derived_forms_count_in_the_part_of_their_key(void **s)
+{
+    (void)s;
+    peer p, q;
+    worker_start(&sherd__backend_cpu, cpu, SLOW, 32 * MB);
+    const sherd__pool_stats *m = sherd__worker_memory(loop.worker);
+    peer_join_as(&p, 1, 24 * MB);
+    peer_join_as(&q, 2, 24 * MB);
+    peer_put(&p, 9, 1, ROWS, SIDE, 2);
+    put_f32(&p, 9, 2);
+    for (uint32_t k = 1; k <= 2; k++) ask_and_check(&p, 9, k);
+    assert_in_range(m->lent, 8 * SIDE * SIDE, 10 * SIDE * SIDE);
+    for (uint32_t k = 3; k <= 4; k++) peer_ask(&p, 9, k, ROWS, SIDE);
+    for (uint32_t i = 3; i <= 20; i++) peer_put(&p, 9, i, 512, 256, 2); /* of 1 MB */
+    joined_exchange(&p.j);
+    assert_in_range(p.refusals_len, 1, 17);
+    assert_in_range(m->lent, 8 * SIDE * SIDE, 10 * SIDE * SIDE);
+    assert_in_range(m->used, 23 * MB, 24 * MB);
+    for (uint32_t i = 1; i <= 7; i++) peer_put(&q, 9, i, 512, 256, 2);
+    joined_exchange(&q.j);
+    assert_int_equal(q.refusals_len, 0);
+    peer_settle(&p);
+    assert_true(m->lent > 0);
+    uint32_t before = p.refusals_len;
+    for (uint32_t i = 21; i <= 23; i++) peer_put(&p, 9, i, 512, 256, 2);
+    peer_settle(&p);
+    assert_int_equal(p.refusals_len, before);
+    assert_int_equal(m->lent, 0); /* idle: taken back for a block of its key */
+    peer_cut(&p);
+    peer_cut(&q);
+    worker_stop();
+}
+
+static void idle_forms_of_other_keys_are_not_taken_back_for_a_full_part(void **s)
+{
+    (void)s;
+    peer p, q;
+    worker_start(&sherd__backend_cpu, cpu, SLOW, 64 * MB);
+    const sherd__pool_stats *m = sherd__worker_memory(loop.worker);
+    peer_join_as(&p, 1, 24 * MB);
+    peer_join_as(&q, 2, 24 * MB);
+    for (uint32_t k = 1; k <= 2; k++) {
+        peer *each = k == 1 ? &p : &q;
+        peer_put(each, 9, 1, ROWS, SIDE, 2);
+        put_f32(each, 9, 2);
+        ask_and_check(each, 9, 1), ask_and_check(each, 9, 2);
+    }
+    const uint64_t both = m->lent;
+    for (uint32_t i = 3; i <= 30; i++) peer_put(&q, 9, i, 512, 256, 2);
+    peer_settle(&q);
+    assert_true(q.refusals_len > 0);
+    assert_int_equal(m->lent, both / 2);
+    peer_cut(&q);
+    for (uint32_t k = 3; k <= 4; k++) ask_and_check(&p, 9, k);
+    assert_int_equal(m->lent, both / 2); /* that of p */
+    peer_cut(&p);
+    worker_stop();
+}
+
 /* ---- with a backend that only records calls -------------------------------------------------- */
 
 static void unknown_blocks_and_wrong_shapes_are_refused(void **s)
@@ -440,6 +500,8 @@ int main(void)
         cmocka_unit_test(an_outer_product_is_sent_without_being_stored),
         cmocka_unit_test(a_cut_connection_frees_what_was_being_streamed),
         cmocka_unit_test(derived_forms_of_blocks_are_freed_when_a_block_needs_the_memory),
+        cmocka_unit_test(derived_forms_count_in_the_part_of_their_key),
+        cmocka_unit_test(idle_forms_of_other_keys_are_not_taken_back_for_a_full_part),
         cmocka_unit_test(unknown_blocks_and_wrong_shapes_are_refused),
         cmocka_unit_test(another_session_cannot_name_a_block),
         cmocka_unit_test(a_second_block_with_the_same_number_is_refused),
