@@ -166,13 +166,32 @@ static int attack_everybody(running *a, sherd_diag *d)
     return err;
 }
 
+/* Checks by shapes that A is the operand of which the nodes' views were made. Views may be of parts of
+   A, and joined ones may have a row twice. */
+static int check_left(const running *a, sherd_diag *d)
+{
+    const sherd__truth *t = a->known->a;
+    for (uint32_t i = 0; i < a->cast->nodes && t; i++)
+        for (size_t j = 0; j < a->views[i].len; j++) {
+            const sherd__sheaf *f = &a->views[i].sheaves[j];
+            if (f->rows <= t->a.rows && f->cols <= t->a.cols) continue;
+            return sherd__fail(d, SHERD_ESHAPE, "give the A that the recorded run was given",
+                               "%s was sent %llu rows and %zu columns of A, and --data is %zu x "
+                               "%zu",
+                               a->cast->name[i], (unsigned long long)f->rows, f->cols, t->a.rows,
+                               t->a.cols);
+        }
+    return SHERD_OK;
+}
+
 int sherd__audit_adversary_views(sherd_audit *r, const sherd__audit_cast *cast,
                                  const sherd__adversary_view *views,
                                  const sherd__audit_known *known, const sherd__audit_plan *plan,
                                  sherd_diag *d)
 {
     running a = { .r = r, .views = views, .cast = cast, .known = known, .plan = plan };
-    return attack_everybody(&a, d);
+    int err = check_left(&a, d);
+    return err ? err : attack_everybody(&a, d);
 }
 
 int sherd__audit_element_wise(sherd_audit *r, const sherd__audit_cast *cast,

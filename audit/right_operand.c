@@ -79,6 +79,8 @@ static int add_rows(reading *g, const sherd__view_block *b, const uint8_t *body,
             }
         }
     }
+    if (i->rows > g->r.tall) g->r.tall = i->rows;
+    if (i->cols > g->r.wide) g->r.wide = i->cols;
     g->r.integers |= i->dtype != SHERD_F64 && i->dtype != SHERD_F32;
     sherd__free(line);
     sherd__free(scratch);
@@ -178,6 +180,17 @@ int sherd__audit_right(sherd__findings *l, const sherd__right_operand *r, const 
     return sherd__findings_add(l, &f);
 }
 
+/* Checks by shapes that B is the operand of which r was sent. b: the truth of B transposed. */
+static int check_shape(const sherd__right_operand *r, const char *who, const sherd__truth *b,
+                       sherd_diag *d)
+{
+    if (r->tall <= b->a.cols && r->wide <= b->a.rows) return SHERD_OK;
+    return sherd__fail(d, SHERD_ESHAPE, "give the B that the recorded run was given",
+                       "%s was sent %llu rows and %llu columns of B, and --right is %zu x %zu", who,
+                       (unsigned long long)r->tall, (unsigned long long)r->wide, b->a.cols,
+                       b->a.rows);
+}
+
 int sherd__audit_right_operand(sherd__findings *l, const sherd__views *v, uint64_t job,
                                const char *const *names, sherd_view b, sherd_diag *d)
 {
@@ -193,6 +206,7 @@ int sherd__audit_right_operand(sherd__findings *l, const sherd__views *v, uint64
     }
     if (err) err = sherd__fail_memory(d, "what was sent of B");
     if (!err) err = sherd__truth_open(&t, sherd_view_t(b), integers, largest, d);
+    for (size_t i = 0; i < v->len && !err; i++) err = check_shape(&r[i], names[i], &t, d);
     for (size_t i = 0; i < v->len && !err; i++)
         if (r[i].len > 0 && sherd__audit_right(l, &r[i], names[i], &t))
             err = sherd__fail_memory(d, "the rows of B");

@@ -12,8 +12,9 @@
 typedef struct sherd__right_operand {
     sherd__column_key *keys; /* one per row */
     size_t len;
-    double largest; /* |value| */
-    bool integers;  /* they were sent as integers */
+    uint64_t tall, wide; /* rows and columns of the largest blocks */
+    double largest;      /* |value| */
+    bool integers;       /* they were sent as integers */
 } sherd__right_operand;
 
 /** SHERD_ENOMEM. */
@@ -25,7 +26,7 @@ void sherd__right_operand_fini(sherd__right_operand *r);
 int sherd__audit_right(sherd__findings *l, const sherd__right_operand *r, const char *who,
                        const sherd__truth *b) SHERD_MUST;
 /** Runs both functions above for every node of a record; names[] are the nodes' names.
- *  SHERD_ENOMEM, SHERD_EINVAL. */
+ *  SHERD_ENOMEM, SHERD_EINVAL, SHERD_ESHAPE. */
 int sherd__audit_right_operand(sherd__findings *l, const sherd__views *v, uint64_t job,
                                const char *const *names, sherd_view b, sherd_diag *d) SHERD_MUST;
 

@@ -230,6 +230,23 @@ static int attack_input(auditing *a, const sherd__audit_plan *plan, sherd_diag *
     return sherd__audit_adversary_views(r, &in->cast, in->views, &known, plan, d);
 }
 
+/* Adds a note if no attacked part of an operand was found among the values that were sent, which a
+   wrong operand of a possible shape gives. */
+static void question(sherd_audit *r, const char *subject, const char *part, const char *option)
+{
+    const sherd__findings *l = &r->findings;
+    size_t asked = 0;
+    for (size_t i = 0; i < l->len; i++) {
+        const sherd_audit_finding *f = &l->list[i];
+        if (strcmp(f->test, "verbatim") != 0 || strcmp(f->subject, subject) != 0) continue;
+        if (f->ln_p < 0) return;
+        asked++;
+    }
+    if (asked > 0)
+        sherd__audit_warn(r, "no %s of %s occurs in this record: is it the %s of this run?", part,
+                          option, subject);
+}
+
 static int attack(auditing *a, sherd_diag *d)
 {
     const sherd_audit_options *o = &a->opt;
@@ -247,12 +264,15 @@ static int attack(auditing *a, sherd_diag *d)
     };
     r->nodes = a->in.cast.nodes;
     r->domains = a->in.cast.domains;
-    bool clear_b = o->right.data && a->in.record.len > 0 && !a->in.coded && !a->in.elements[0];
+    bool clear = !a->in.coded && !a->in.elements[0];
+    bool clear_b = o->right.data && a->in.record.len > 0 && clear;
     int err = in_clear(a, d);
     if (!err && clear_b)
         err = sherd__audit_right_operand(&r->findings, &a->in.record, a->in.job, a->in.cast.name,
                                          o->right, d);
     if (!err) err = attack_input(a, &plan, d);
+    if (!err && clear) question(r, "A", "column", "--data");
+    if (!err && clear_b) question(r, "B", "row", "--right");
     if (!err && !r->truth)
         sherd__audit_warn(r, "without the operand A (--data) correct inferences cannot be counted: "
                              "give it to see how much of it the nodes could recover");

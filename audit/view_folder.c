@@ -239,8 +239,8 @@ static int by_listing(folder *f, sherd_diag *d)
     size_t len = 0, room = 0;
     DIR *dir = opendir(f->dir);
     if (!dir)
-        return sherd__fail(d, SHERD_EOPEN, "give the folder that --record wrote", "%s: %s",
-                           sherd__path_tail(f->dir), strerrordesc_np(errno));
+        return sherd__fail(d, SHERD_EOPEN, "give the folder that --record wrote",
+                           "%s: cannot open: %s", sherd__path_tail(f->dir), strerrordesc_np(errno));
     int err = SHERD_OK;
     for (struct dirent *e; !err && (e = readdir(dir));) {
         size_t n = strlen(e->d_name);

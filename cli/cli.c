@@ -64,13 +64,14 @@ static int find_verb(sherd__cli *cli, int *argc, char ***argv, bool *help, sherd
     snprintf(cli->title, sizeof cli->title, "%s", name);
     if (!cli->verb->subs) return 0;
     const char *sub = *argc > 1 ? (*argv)[1] : NULL;
-    if (!sub) {
-        char hint[80];
-        snprintf(hint, sizeof hint, "sherd help %s", name);
-        return sherd__fail(d, SHERD_EINVAL, hint, "expected a verb after `sherd %s`", name);
-    }
+    char hint[80];
+    snprintf(hint, sizeof hint, "%ssherd help %s", sub ? "options follow the verb: " : "", name);
+    if (!sub) return sherd__fail(d, SHERD_EINVAL, hint, "expected a verb after `sherd %s`", name);
     *help = strcmp(sub, "--help") == 0 || strcmp(sub, "-h") == 0;
     if (*help) return 0;
+    if (sub[0] == '-')
+        return sherd__fail(d, SHERD_EINVAL, hint, "expected a verb after `sherd %s`, found '%.60s'",
+                           name, sub);
     const sherd__verb *found = sherd__verb_find(cli->verb->subs, sub);
     if (!found) return sherd__verb_unknown(cli->verb->subs, name, sub, d);
     cli->verb = found;

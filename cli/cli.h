@@ -91,6 +91,7 @@ struct sherd__verb {
     const sherd__verb *const *subs; /* `meta build`, `cluster up`: NULL-terminated; if set, there
                                        is no run */
     bool hidden;                    /* works, but is not listed */
+    bool text;                      /* prints text for people or a shell: has no --json */
 };
 
 /** All verbs in the order of help, NULL-terminated. */

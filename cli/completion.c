@@ -131,4 +131,5 @@ const sherd__verb sherd__verb_completion = {
     .args_min = 1,
     .args_max = 1,
     .run = run_completion,
+    .text = true,
 };

@@ -207,10 +207,11 @@ static void show_run(const sherd_operation_info *x, double local)
     printf("\n%s, one permutation per node (--group all):\n",
            x->options->exact ? "Exactly, in fixed point of 17 bits" : "In floats");
     show_exposures(r);
-    printf("  %s over the nodes, %s locally; %s out, %s in, %" PRIu64 " tasks\n",
+    printf("  %s over the nodes, %s locally; %s out, %s in, %" PRIu64 " task%s\n",
            sherd__cli_seconds(r->seconds, t), sherd__cli_seconds(local, l),
            sherd__cli_bytes(sherd__work_total(r->bytes_out, r), out),
-           sherd__cli_bytes(sherd__work_total(r->bytes_in, r), in), r->tasks);
+           sherd__cli_bytes(sherd__work_total(r->bytes_in, r), in), r->tasks,
+           r->tasks == 1 ? "" : "s");
     show_check(x->check);
     fflush(stdout);
 }

@@ -218,4 +218,5 @@ const sherd__verb sherd__verb_help = {
     .options = options,
     .args_max = 2,
     .run = run_help,
+    .text = true,
 };

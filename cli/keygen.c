@@ -3,6 +3,8 @@
  * FILE (mode 0600, never over an existing file). The fingerprint is printed on stdout: the other
  * side's node file or allow-list needs it, and it is not secret.
  */
+#include <unistd.h>
+
 #include "cli/cli.h"
 #include "cli/paths.h"
 #include "sherd/identity.h"
@@ -34,10 +36,11 @@ static int run_keygen(sherd__cli *cli, sherd_diag *d)
     }
     if (!err) err = print_fingerprint(cli, id, path, d);
     if (!err && !sherd__opt_flag(cli, "show"))
-        sherd__cli_say(cli,
-                       "wrote the private key to %s; its fingerprint, printed on standard output, "
-                       "is for the other side's node file or allow-list",
-                       path);
+        sherd__cli_say(cli, "wrote the private key to %s%s", path,
+                       cli->json               ? ""
+                       : isatty(STDOUT_FILENO) ? "; the fingerprint above is for the other side's "
+                                                 "node file or allow-list"
+                                               : "; its fingerprint went to standard output");
     sherd_identity_free(id);
     return err;
 }

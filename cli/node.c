@@ -18,6 +18,7 @@
 #include "cli/fields.h"
 #include "cli/nodes.h"
 #include "core/alloc.h"
+#include "sherd/machine.h"
 
 #define COMPUTE_MS 2000u /* how long an ending node waits for its running product */
 #define ORPHAN_MS 1u     /* ... when nothing can receive the result */
@@ -129,10 +130,10 @@ static void say_counters(const sherd__cli *cli, sherd_node *node)
         return;
     }
     say_privacy(cli, node);
-    sherd__cli_note(cli, "%llu tasks done, %llu refused; %s in, %s out; at most %s of memory",
-                    (unsigned long long)sum(&t), (unsigned long long)t.refused,
-                    sherd__cli_bytes(r.bytes_in, in), sherd__cli_bytes(r.bytes_out, out),
-                    sherd__cli_bytes(r.memory_peak, peak));
+    sherd__cli_note(cli, "%llu task%s done, %llu refused; %s in, %s out; at most %s of memory",
+                    (unsigned long long)sum(&t), sum(&t) == 1 ? "" : "s",
+                    (unsigned long long)t.refused, sherd__cli_bytes(r.bytes_in, in),
+                    sherd__cli_bytes(r.bytes_out, out), sherd__cli_bytes(r.memory_peak, peak));
 }
 
 static void log_line(void *ctx, sherd_log_level level, const char *text)
@@ -167,6 +168,17 @@ static int serve(sherd__cli *cli, sherd_node *node, sherd_diag *d)
     _exit(0);
 }
 
+static void warn_of_memory(const sherd__cli *cli, uint64_t budget)
+{
+    sherd_machine m = { .size = sizeof m };
+    char has[24];
+    if (sherd_machine_get(&m, NULL)) return;
+    uint64_t most = m.memory_limit > 0 && m.memory_limit < m.memory ? m.memory_limit : m.memory;
+    if (most > 0 && budget > most)
+        sherd__cli_warn(cli, "%s is more than the %s of memory that this machine has",
+                        sherd__opt_where(cli, "memory"), sherd__cli_bytes(most, has));
+}
+
 int sherd__node_with(sherd__node_starter *start, sherd__cli *cli, sherd_diag *d)
 {
     sherd_node_data data;
@@ -174,6 +186,7 @@ int sherd__node_with(sherd__node_starter *start, sherd__cli *cli, sherd_diag *d)
     sherd_node *node;
     int err = sherd__node_read(cli, &o, &data, d);
     if (err) return err;
+    warn_of_memory(cli, o.memory);
     o.hooks = (sherd_hooks){ .interrupted = interrupted, .log = log_line, .ctx = cli };
     if (o.parent_pipe) wake_when_orphaned();
     /* Large buffers are mapped and unmapped directly, so that freed memory returns to the system.

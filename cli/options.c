@@ -81,6 +81,7 @@ typedef struct lookup {
     const char *name, *title;
     const sherd__verb *not_in;
     char found[48];
+    unsigned owners; /* count_owner */
 } lookup;
 
 static bool has_option(void *ctx, const sherd__verb *v, const char *title)
@@ -93,6 +94,14 @@ static bool has_option(void *ctx, const sherd__verb *v, const char *title)
             snprintf(l->found, sizeof l->found, "%s", title);
             return true;
         }
+    return false;
+}
+
+/* Counts the verbs that have the option. */
+static bool count_owner(void *ctx, const sherd__verb *v, const char *title)
+{
+    lookup *l = ctx;
+    l->owners += has_option(l, v, title);
     return false;
 }
 
@@ -115,11 +124,14 @@ static int unknown_long(const sherd__opts *o, const char *title, const char *giv
                            candidates);
     lookup l = { .name = name, .not_in = o->verb };
     const char *near = sherd__suggest(name, known);
+    (void)sherd__verbs_each(count_owner, &l);
     if (near) snprintf(hint, sizeof hint, "did you mean --%s?", near);
-    else if (sherd__verbs_each(has_option, &l))
+    else if (l.owners == 1)
         snprintf(hint, sizeof hint, "--%s belongs to `sherd %s`", name, l.found);
     else snprintf(hint, sizeof hint, "sherd help %s", title);
-    return sherd__fail(d, SHERD_EINVAL, hint, "unknown option --%s", name);
+    if (near || l.owners == 0)
+        return sherd__fail(d, SHERD_EINVAL, hint, "unknown option --%s", name);
+    return sherd__fail(d, SHERD_EINVAL, hint, "sherd %s has no --%s", title, name);
 }
 
 static int by_letter(const sherd__opts *o, int letter)
@@ -309,15 +321,19 @@ static int exclude(sherd__opts *o, size_t i, sherd_diag *d)
     return 0;
 }
 
-static int judge(sherd__opts *o, const char *title, sherd_diag *d)
+static int exclude_all(sherd__opts *o, sherd_diag *d)
+{
+    int err = 0;
+    for (size_t i = 0; i < o->len && !err; i++) err = exclude(o, i, d);
+    return err;
+}
+
+/* Sets presets, and finds a missing option. */
+static int complete(sherd__opts *o, const char *title, sherd_diag *d)
 {
     char hint[80];
     int dry = find(o, "dry-run");
     bool spared = dry >= 0 && o->values[dry].integer != 0;
-    for (size_t i = 0; i < o->len; i++) {
-        int err = exclude(o, i, d);
-        if (err) return err;
-    }
     for (size_t i = 0; i < o->len; i++) {
         const sherd__option *p = o->table[i];
         if (o->values[i].source != SHERD__FROM_NOWHERE) continue;
@@ -373,10 +389,11 @@ int sherd__opts_parse(sherd__cli *cli, int argc, char **argv, const sherd__opts_
     if (*help) return 0;
     if (src) err = read_env(o, src->env, d);
     if (!err) err = read_files(o, src, d);
-    if (!err) err = judge(o, cli->title, d);
+    if (!err) err = exclude_all(o, d);
     if (!err) err = count_args(cli, d);
+    if (!err) err = complete(o, cli->title, d);
     if (err) return err;
-    cli->json = sherd__opt_flag(cli, "json");
+    cli->json = !cli->verb->text && sherd__opt_flag(cli, "json");
     cli->quiet = sherd__opt_flag(cli, "quiet");
     cli->verbose = (int)sherd__opt_int(cli, "verbose");
     return 0;

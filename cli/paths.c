@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,12 +108,25 @@ int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d)
     return 0;
 }
 
-int sherd__paths_output(const sherd__cli *cli, sherd_diag *d)
+/* Warns of a file name that ends like that of another format. */
+static void warn_of_kind(const sherd__cli *cli, const char *path, const char *kind)
+{
+    static const char *const known[] = { ".csv",  ".txt", ".npy", ".npz",  ".h5",
+                                         ".json", ".mat", ".pt",  ".onnx", ".parquet" };
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof known / sizeof *known; i++)
+        if (strcasecmp(dot, known[i]) == 0 && strcmp(known[i], kind) != 0)
+            sherd__cli_warn(cli, "%s: the file will be in the format of %s, whatever its name",
+                            path, kind);
+}
+
+int sherd__paths_output(const sherd__cli *cli, const char *kind, sherd_diag *d)
 {
     const char *path = sherd__opt_text(cli, "output");
     struct stat out, x;
     if (!path) return 0;
     int err = strcmp(path, "-") == 0 ? 0 : sherd__paths_room(path, d);
+    if (!err && kind) warn_of_kind(cli, path, kind);
     if (err || !cli->json) return err;
     bool shared = strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0;
     if (!shared && stat(path, &x) == 0 && fstat(STDOUT_FILENO, &out) == 0)

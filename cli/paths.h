@@ -18,8 +18,9 @@ int sherd__paths_file(const char *what, const char *path, sherd_diag *d) SHERD_M
  *  does not exist or is not writable. */
 int sherd__paths_room(const char *path, sherd_diag *d) SHERD_MUST;
 /** Checks --output before work begins: SHERD_EOPEN as sherd__paths_room; SHERD_EINVAL if --json and
- *  --output would share standard output. */
-int sherd__paths_output(const sherd__cli *cli, sherd_diag *d) SHERD_MUST;
+ *  --output would share standard output. Warns if its name ends like that of another format than
+ *  kind (".npy"), which may be NULL. */
+int sherd__paths_output(const sherd__cli *cli, const char *kind, sherd_diag *d) SHERD_MUST;
 /** Returns true if both name one regular file or folder, or would once they are created. */
 bool sherd__paths_same(const char *a, const char *b);
 /**

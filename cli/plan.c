@@ -89,11 +89,14 @@ void sherd__plan_print(const sherd_choices *choices, bool preferred)
         sherd_forecast f = { .size = sizeof f };
         sherd_diag why = { 0 };
         bool possible = sherd_choices_at(choices, i, &f, &why) == 0;
-        sherd__cli_print("%s %-19s %s", preferred && i == 0 ? "*" : " ",
-                         sherd_choices_name(choices, i),
-                         possible ? sherd__row_text(line, sizeof line, columns, &f,
-                                                    sherd_forecast_fields)
-                                  : why.message);
+        const char *mark = preferred && i == 0 ? "*" : " ", *name = sherd_choices_name(choices, i);
+        if (possible)
+            sherd__cli_print("%s %-19s %s", mark, name,
+                             sherd__row_text(line, sizeof line, columns, &f,
+                                             sherd_forecast_fields));
+        else
+            sherd__cli_print("%s %-19s not possible: %s%s%s", mark, name, why.message,
+                             why.hint[0] ? "; try: " : "", why.hint);
     }
 }
 

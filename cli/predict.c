@@ -37,7 +37,7 @@ static int prepare(predict *p, sherd_diag *d)
 {
     sherd__cli *cli = p->cli;
     int err = sherd__paths_differ(cli, 2, d);
-    if (!err) err = sherd__paths_output(cli, d);
+    if (!err) err = sherd__paths_output(cli, ".npy", d);
     if (!err) err = sherd__remote_products_read(&p->over, cli, d);
     p->o = (sherd_predict_options){ .size = sizeof p->o,
                                     .hooks = { sherd__cli_stops, NULL, on_progress, p },

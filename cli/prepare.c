@@ -85,7 +85,7 @@ static int run_prepare(sherd__cli *cli, sherd_diag *d)
                            !path ? "-o FILE" : "--rows N, as many as A will have");
     double began = sherd__clock_s();
     int err = sherd__paths_differ(cli, 1, d);
-    if (!err) err = sherd__paths_output(cli, d);
+    if (!err) err = sherd__paths_output(cli, NULL, d);
     if (!err) err = make(cli, path, &i, d);
     if (err) return err;
     if (cli->json) return print_json(cli, path, &i, d);

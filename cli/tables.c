@@ -38,6 +38,7 @@ size_t sherd__options_of(const sherd__verb *v, const sherd__option **out, size_t
     const sherd__option *const lists[] = { v->options, sherd__options_general };
     for (size_t i = 0; i < 2; i++)
         for (const sherd__option *o = lists[i]; o && o->name; o++) {
+            if (v->text && strcmp(o->name, "json") == 0) continue;
             assert(len < max);
             out[len++] = o;
         }

@@ -87,7 +87,7 @@ static int prepare(sherd__train *t, sherd_diag *d)
     sherd__train_leave_to_first(cli);
     const char *initial = sherd__opt_text(cli, "initial"), *plot = sherd__opt_text(cli, "plot");
     int err = sherd__paths_differ(cli, is_builtin(t->name) ? 0 : 1, d);
-    if (!err) err = sherd__paths_output(cli, d);
+    if (!err) err = sherd__paths_output(cli, ".npz", d);
     if (!err && plot) err = sherd__plot_check(plot, d);
     if (!err) err = sherd__train_options(t, d);
     if (!err) err = sherd_recipe_load(&t->recipe, t->name, d);

@@ -304,12 +304,12 @@ static void say_cost(const sherd__product_run *w)
     int err = sherd_report_node_at(r, w->info.cluster, 0, &first, NULL);
     sherd__cli_say(w->cli,
                    "%s for the answers (%s with %s the nodes): %s out, %s in, "
-                   "%" PRIu64 " tasks, %" PRIu64 " sent again",
+                   "%" PRIu64 " task%s, %" PRIu64 " sent again",
                    sherd__cli_seconds(r->seconds, t), sherd__cli_seconds(w->info.seconds, all),
                    !err && first.pid > 0 ? "the start of" : "connecting to",
                    sherd__cli_bytes(sherd__work_total(r->bytes_out, r), out),
                    sherd__cli_bytes(sherd__work_total(r->bytes_in, r), in), r->tasks,
-                   r->tasks_repeated);
+                   r->tasks == 1 ? "" : "s", r->tasks_repeated);
 }
 
 static void say_faults(const sherd__product_run *w)

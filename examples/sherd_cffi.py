@@ -66,6 +66,8 @@ class Sherd:
         """Returns the view of a two-dimensional array, which must live as long as the view is used."""
         rows, cols = (n // array.itemsize for n in array.strides)
         dtype = self.lib.sherd_dtype_find(array.dtype.str.encode())
+        if not dtype:
+            raise TypeError(f"arrays of {array.dtype.str} ({array.dtype}) are not read: use .astype('<f8')")
         return self.ffi.new("sherd_view *", [self.ffi.cast("void *", array.ctypes.data), dtype, *array.shape, rows,
                                              cols])[0]
 

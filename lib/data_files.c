@@ -252,6 +252,21 @@ bool sherd__data_ends_in(const char *path, const char *tail)
     return n >= m && strcmp(path + n - m, tail) == 0;
 }
 
+int sherd__data_missing(const char *path, sherd_diag *d)
+{
+    static const char *const sets[][2] = { { "mnist", "`sherd fetch mnist` downloads it" },
+                                           { "fashion-mnist",
+                                             "`sherd fetch fashion-mnist` downloads it" } };
+    size_t len = strlen(path), at;
+    const char *hint = NULL;
+    while (len > 0 && path[len - 1] == '/') len--;
+    for (at = len; at > 0 && path[at - 1] != '/';) at--;
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        if (strlen(sets[i][0]) == len - at && memcmp(path + at, sets[i][0], len - at) == 0)
+            hint = sets[i][1];
+    return sherd__fail(d, SHERD_EOPEN, hint, "%s: there is no such file or folder", path);
+}
+
 int sherd__data_read(sherd_data *x, const sherd__recipe *r, const char *path, size_t width,
                      sherd_diag *d)
 {
@@ -263,8 +278,7 @@ int sherd__data_read(sherd_data *x, const sherd__recipe *r, const char *path, si
     if (sherd__data_ends_in(path, ".npz")) return load_npz(x, r, path, width, d);
     if (sherd__data_ends_in(path, ".npy")) return load_npy(x, r, path, width, d);
     if (sherd__data_ends_in(path, ".csv")) return take_csv(&x->train, r, path, width, 0, d);
-    if (stat(path, &st) != 0)
-        return sherd__fail(d, SHERD_EOPEN, NULL, "%s: there is no such file or folder", path);
+    if (stat(path, &st) != 0) return sherd__data_missing(path, d);
     return sherd__fail(d, SHERD_EFORMAT, "give a folder of IDX files, a .npy, a .npz or a .csv",
                        "%s: unknown kind of data file", path);
 }

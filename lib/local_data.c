@@ -103,8 +103,7 @@ int sherd__own_load(sherd__own_data *out, const char *path, const char *label, s
     struct stat st;
     bool csv = sherd__data_ends_in(path, ".csv");
     *out = (sherd__own_data){ 0 };
-    if (stat(path, &st) != 0)
-        return sherd__fail(d, SHERD_EOPEN, NULL, "%s: there is no such file or folder", path);
+    if (stat(path, &st) != 0) return sherd__data_missing(path, d);
     if (label && !csv)
         return sherd__fail(d, SHERD_EINVAL, "leave --label out",
                            "%s: --label names a column of a .csv", path);

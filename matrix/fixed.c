@@ -7,12 +7,16 @@
 #include "matrix/fixed.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "core/diag.h"
 #include "matrix/clones.h"
 #include "matrix/exact.h"
 #include "matrix/view.h"
+
+#define WHOLE_MAX ((int64_t)1 << 53)
 
 /* LINE: doubles of a line of 64 bytes. PIECE: doubles of a row that are read before the next row's
  * turn. AHEAD: bytes by which lines are prefetched before they are read. */
@@ -28,23 +32,34 @@ static unsigned length(uint64_t x)
     return x == 0 ? 0 : 64 - (unsigned)__builtin_clzll(x);
 }
 
+/* whole: the value, if it is an integer that x may have rounded. */
+static int beyond(const char *name, size_t r, size_t c, const int64_t *whole, double x,
+                  sherd_diag *d)
+{
+    char text[32];
+    if (whole) snprintf(text, sizeof text, "%" PRId64, *whole);
+    else snprintf(text, sizeof text, "%.17g", x);
+    return sherd__fail(d, SHERD_ERANGE, "scale the data",
+                       "%s: row %zu, column %zu: %s is beyond 2^53, the largest integer of exact "
+                       "mode",
+                       name, r, c, text);
+}
+
 /* Reports the first value in row order that is not a whole number below the limit. */
 static int not_whole(sherd_view v, const char *name, sherd_diag *d)
 {
     for (size_t r = 0; r < v.rows; r++)
         for (size_t c = 0; c < v.cols; c++) {
             double x = sherd__view_at(v, r, c);
-            if (fabs(x) > 0x1p53)
-                return sherd__fail(d, SHERD_ERANGE, "scale the data",
-                                   "%s: row %zu, column %zu: %.17g is beyond 2^53 and has no exact "
-                                   "double",
-                                   name, r, c, x);
+            bool whole = v.dtype == SHERD_I64;
+            int64_t i = whole ? sherd__view_i64(v, r, c) : 0;
+            if (whole ? i > WHOLE_MAX || i < -WHOLE_MAX : fabs(x) > 0x1p53)
+                return beyond(name, r, c, whole ? &i : NULL, x, d);
             if (x != rint(x))
                 return sherd__fail(d, SHERD_ERANGE, "give the number of bits to round to",
                                    "%s: row %zu, column %zu: %.17g is not a whole number", name, r,
                                    c, x);
         }
-    /* An i64 slightly above 2^53 that rounds to it. */
     return sherd__fail(d, SHERD_ERANGE, "scale the data", "%s: holds integers beyond 2^53", name);
 }
 

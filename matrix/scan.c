@@ -78,9 +78,7 @@ static bool loses_bits(sherd_view v)
 {
     for (size_t r = 0; r < v.rows; r++)
         for (size_t c = 0; c < v.cols; c++) {
-            int64_t x;
-            ptrdiff_t at = (ptrdiff_t)r * v.row_stride + (ptrdiff_t)c * v.col_stride;
-            memcpy(&x, (const char *)v.data + at * (ptrdiff_t)sizeof x, sizeof x);
+            int64_t x = sherd__view_i64(v, r, c);
             /* INT64_MAX rounds up to 2^63, which does not convert back. */
             if ((double)x >= 0x1p63 || (int64_t)(double)x != x) return true;
         }

@@ -33,6 +33,14 @@ int sherd__view_apart(sherd_view v, const char *name, const sherd__result *c,
 
 /** Returns element (r, c), which must be within v. */
 double sherd__view_at(sherd_view v, size_t r, size_t c);
+/** Returns element (r, c) of a view of i64, without rounding. */
+static inline int64_t sherd__view_i64(sherd_view v, size_t r, size_t c)
+{
+    int64_t x;
+    ptrdiff_t at = (ptrdiff_t)r * v.row_stride + (ptrdiff_t)c * v.col_stride;
+    __builtin_memcpy(&x, (const char *)v.data + at * (ptrdiff_t)sizeof x, sizeof x);
+    return x;
+}
 /** Reads out[j] = v(r, c0 + j) for j < n; the range must be within v. */
 void sherd__view_row_f64(sherd_view v, size_t r, size_t c0, size_t n, double *out);
 /** Reads out[j] = v(r, cols[j]) for j < n; cols may repeat. */

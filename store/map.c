@@ -28,6 +28,7 @@ static int fail_errno(const char *path, int code, const char *what, int e, sherd
                            sherd__path_tail(path));
     const char *hint = "check the disk";
     if (code == SHERD_EOPEN) hint = "check the path and its permissions";
+    if (code == SHERD_EOPEN && strcmp(path, "-") == 0) hint = "use /dev/stdin for standard input";
     return sherd__fail_file(code, hint, path, what, e, d);
 }
 

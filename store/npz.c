@@ -76,6 +76,18 @@ static int fail_zip(const char *where, zip_error_t *e, sherd_diag *d)
                        zip_error_strerror(e));
 }
 
+/* Fails for bytes that libzip does not open. A zip file begins with PK also if it is cut. */
+static int fail_open(const char *where, const uint8_t *bytes, size_t len, zip_error_t *e,
+                     sherd_diag *d)
+{
+    bool npy = len >= 6 && memcmp(bytes, "\x93NUMPY", 6) == 0;
+    if (zip_error_code_zip(e) != ZIP_ER_NOZIP || (len >= 2 && memcmp(bytes, "PK", 2) == 0))
+        return fail_zip(where, e, d);
+    return sherd__fail(d, SHERD_EFORMAT,
+                       npy ? "it is a .npy file: an .npz is expected here" : "name an .npz",
+                       "%s: is not an .npz archive", where);
+}
+
 static int fail_member(const sherd__npz *z, const char *name, zip_error_t *e, sherd_diag *d)
 {
     if (zip_error_code_zip(e) == ZIP_ER_MEMORY) return sherd__fail_memory(d, "%s", z->where);
@@ -199,7 +211,7 @@ static int open_zip(sherd__npz **out, sherd__npz *z, const uint8_t *bytes, size_
     zip_source_t *src = zip_source_buffer_create(bytes, len, 0, &e);
     z->zip = src ? zip_open_from_source(src, ZIP_RDONLY | ZIP_CHECKCONS, &e) : NULL;
     if (!z->zip) {
-        err = fail_zip(z->where, &e, d);
+        err = fail_open(z->where, bytes, len, &e, d);
         if (src) zip_source_free(src);
     }
     zip_error_fini(&e);

@@ -398,7 +398,8 @@ static int read_file(char **text, size_t *len, const char *path, sherd_diag *d)
     ssize_t n = 1;
     int err = SHERD_OK, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || fstat(fd, &st) != 0) {
-        err = sherd__fail(d, SHERD_EOPEN, "check the path", "%s: %s", path, strerror(errno));
+        err = sherd__fail(d, SHERD_EOPEN, "check the path", "%s: cannot open: %s", path,
+                          strerror(errno));
         goto out;
     }
     if (!S_ISREG(st.st_mode) || st.st_size > (off_t)FILE_LEN_MAX) {

@@ -10,6 +10,7 @@
 #include "core/hooks.h"
 #include "lib/certificate.h"
 #include "lib/operation/operation.h"
+#include "scheduler/plan/profile.h"
 #include "sherd/local.h"
 #include "sherd/machine.h"
 #include "store/file.h"
@@ -68,11 +69,27 @@ static void report_done(const sherd_operation *w)
     if (p.done > 0 && w->o.hooks.progress) w->o.hooks.progress(w->o.hooks.ctx, &p);
 }
 
+/* Warns of integers that float64 rounds; exact mode refuses them. */
+static void warn_of_rounding(const sherd_operation *w)
+{
+    char text[512];
+    bool exact = sherd__operation_is_product(w) && w->opt.exact;
+    for (unsigned i = 0; i < w->in_len && !exact && w->o.hooks.log; i++) {
+        sherd_profile *p = i ? w->opt.profile_b : w->opt.profile_a;
+        if (w->in[i].view.dtype != SHERD_I64 || !sherd__profile_scan(p)->inexact) continue;
+        snprintf(text, sizeof text, "%s: integers beyond 2^53 are rounded to float64",
+                 w->in[i].name);
+        w->o.hooks.log(w->o.hooks.ctx, SHERD_LOG_WARN, text);
+        return;
+    }
+}
+
 static int compute(sherd_operation *w, sherd_diag *d)
 {
     sherd_view a = w->in[0].view, b = w->in[1].view;
     int err = time_left(w, &w->opt.timeout_ms, "the product began", d);
     if (err) return err;
+    warn_of_rounding(w);
     w->report.size = sizeof w->report;
     w->opt.hooks = w->o.hooks;
     err = sherd__operation_is_product(w)

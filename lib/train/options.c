@@ -74,6 +74,12 @@ static int check_secure(const sherd_train_options *o, bool data, sherd_diag *d)
     };
     int err = apart(RULES(against), d);
     if (!err) err = needs(RULES(wants), d);
+    if (!err && o->nodes < SURVIVORS_LEAST)
+        err = sherd__fail(d, SHERD_EFEWNODES,
+                          o->simulate ? "use -n 3 or more"
+                                      : "list more nodes that have data of their own",
+                          "%s needs %u nodes or more, and there %s %u", secure, SURVIVORS_LEAST,
+                          o->nodes == 1 ? "is" : "are", o->nodes);
     if (!err && !(o->clip >= 0 && o->noise >= 0 && o->noise <= SHERD_TRAIN_NOISE_MAX &&
                   o->delta >= 0 && o->delta < 1))
         err = sherd__fail(d, SHERD_EINVAL, NULL,

@@ -13,6 +13,7 @@
 #include <strings.h>
 
 #include "core/alloc.h"
+#include "store/file.h"
 
 typedef struct host {
     char name[256];
@@ -156,11 +157,12 @@ bool sherd__domains_fault(const sherd__domains *domains, sherd__peer *const *pee
     }
     if (split[0] == split[1] || same_host) return false;
     snprintf(out->text, sizeof out->text,
-             "node file, lines %" PRIu32 " and %" PRIu32 ": %s:%u (domain %s) and %s:%u (domain "
-             "%s) are one host, whose operator sees both",
-             peers[split[0]]->line, peers[split[1]]->line, peers[split[0]]->host,
-             peers[split[0]]->port, peers[split[0]]->domain, peers[split[1]]->host,
-             peers[split[1]]->port, peers[split[1]]->domain);
+             "%s, lines %" PRIu32 " and %" PRIu32 ": %s:%u (domain %s) and %s:%u (domain %s) are "
+             "one host, whose operator sees both",
+             domains->file ? sherd__path_tail(domains->file) : "node file", peers[split[0]]->line,
+             peers[split[1]]->line, peers[split[0]]->host, peers[split[0]]->port,
+             peers[split[0]]->domain, peers[split[1]]->host, peers[split[1]]->port,
+             peers[split[1]]->domain);
     out->hint = "give them one domain, or use --same-host-domains if they are separate (tunnels, a "
                 "simulation)";
     return true;

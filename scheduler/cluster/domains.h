@@ -20,11 +20,12 @@
 typedef size_t (*sherd__addresses)(void *ctx, const char *host, struct in6_addr *out, size_t room);
 
 /** Domains of peers, numbered from 0. split: the first two nodes of one host with different domains
- *  in the file; both are 0 if there are none. */
+ *  in the file; both are 0 if there are none. file: begins messages; NULL: not known. */
 typedef struct sherd__domains {
     uint32_t *of; /* by peer; of the caller */
     uint32_t len;
     uint32_t split[2];
+    const char *file;
 } sherd__domains;
 /**
  * Numbers the domains in the order of their first nodes. A peer without domain= is given the domain

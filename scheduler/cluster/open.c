@@ -109,7 +109,7 @@ static int wait_for_names(sherd_cluster *c, sherd__names *names, sherd_diag *d)
 static int number_domains(sherd_cluster *c, sherd_diag *d)
 {
     uint32_t unnamed = 0;
-    sherd__domains found = { 0 };
+    sherd__domains found = { .file = c->o.nodes_file };
     const uint32_t *split = found.split;
     sherd__names *names = NULL;
     sherd__peer **peers = sherd__calloc(c->count, sizeof *peers);

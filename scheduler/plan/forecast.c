@@ -128,7 +128,7 @@ static int number_nodes(forecast *w, const sherd_forecast_options *f, const sher
         list[n->count++] = &peers->list[i];
     }
     for (unnamed = 0; !err && unnamed < n->count && list[unnamed]->domain[0];) unnamed++;
-    sherd__domains found = { .of = w->domain };
+    sherd__domains found = { .of = w->domain, .file = f->nodes_file };
     if (!err) err = sherd__domains_number(&found, list, n->count, sherd__addresses_written, NULL);
     n->domains = found.len;
     n->usable = n->domains;

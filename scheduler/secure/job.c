@@ -75,7 +75,7 @@ static void begin_join(sherd__secure_job *j)
     }
     if (err) {
         sherd__work_stop(&j->w, err,
-                         n < 3       ? "start more nodes with sherd node --data"
+                         n < 3 ? "start nodes that have data of their own: sherd node --data FILE"
                          : d.hint[0] ? d.hint
                                      : NULL,
                          n < 3 ? "secure aggregation needs 3 nodes that take part" : d.message);

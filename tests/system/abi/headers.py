@@ -113,6 +113,20 @@ except Exception as e:
     problem = e
 report("a private product of numpy's arrays equals numpy's", problem)
 
+
+
+def refused(dtype):
+    """Returns what is wrong with the refusal of an array of another dtype."""
+    try:
+        sherd.view(np.zeros((2, 2), dtype))
+    except TypeError as e:
+        return None if np.dtype(dtype).str in str(e) and ".astype('<f8')" in str(e) else f"{dtype}: {e}"
+    return f"{dtype}: accepted"
+
+
+report("arrays of other dtypes are refused by name",
+       "\n".join(filter(None, map(refused, ["f2", "?", "u8", ">f8", "c16"]))))
+
 report("the library can be unloaded while a cluster is open",
        subprocess.run([sys.executable, __file__, include, library, command, "unload"]).returncode)
 sys.exit(failed)

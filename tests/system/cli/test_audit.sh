@@ -64,6 +64,29 @@ B = [f['value'] for f in d['findings'] if f['subject'] == 'B']
 assert len(B) == 5 and abs(sum(B) - 1) < 1e-9, B"
 report $? "rows of B are found in their shuffled form"
 
+/usr/bin/python3 -c "
+import numpy as np
+A, B = np.load('A.npy'), np.load('B.npy')
+np.save('short.npy', A[:150]); np.save('turned.npy', A.T); np.save('other.npy', A[::-1] // 2 + 1)
+np.save('narrow.npy', B[:, :5]); np.save('few.npy', B[:5]); np.save('Bt.npy', B[:, :10].T); np.save('otherB.npy', B + 1)
+np.save('whole.npy', np.hstack([A, A + 1]))"
+wrong=0
+for f in B short turned; do
+    run audit perm --data $f.npy -q
+    [ $code = 3 ] && grep -q "was sent 1500 rows and .* columns of A, and --data is" err || wrong=$f
+done
+for f in Bt narrow few; do
+    run audit perm --data A.npy --right $f.npy -q
+    [ $code = 3 ] && grep -q "was sent .* rows and 20 columns of B, and --right is" err || wrong=$f
+done
+[ $wrong = 0 ]; report $? "operands of another shape than the recorded ones are refused ($wrong)"
+run audit perm --data other.npy --right otherB.npy -q
+[ $code = 0 ] && grep -q 'note: no column of --data occurs in this record' out &&
+    grep -q 'note: no row of --right occurs in this record' out
+report $? "of another operand of the same shape the report states that none of it occurs"
+run audit perm --data whole.npy --right B.npy -q; [ $code = 0 ] && ! grep -q 'occurs in this' out
+report $? "an operand of which the record holds a part is neither refused nor questioned"
+
 "$S" multiply F.npy B.npy -o C.npy -n 5 --bits 17 --record fixed -q 2>err
 run audit fixed --data F.npy --json -q
 py "d = json.load(open('out'))

@@ -123,6 +123,41 @@ report $? "no configuration is read from the working directory"
 run version --config none; [ $code = 4 ] && err_has 'none: cannot open'
 report $? "a missing file of --config gives exit code 4"
 
+run cluster up -n 2 --timeout 1ms; [ $code = 2 ] && err_has 'sherd cluster up has no --timeout' && ! err_has belongs
+report $? "for an option of several other verbs the hint names none of them"
+bad=
+for v in cluster meta; do
+    run $v --json; [ $code = 2 ] && grep -q "after .sherd $v., found '--json'.*options follow the verb" out || bad=$v
+done
+[ -z "$bad" ]; report $? "an option in the place of a sub-verb is reported as such ($bad)"
+rm -f k; run keygen k
+for f in "plan 2x2x2 --nodes nosuch --key k" "node --key k --allow nosuch" "audit nosuch"; do
+    # shellcheck disable=SC2086
+    run $f; [ $code = 4 ] && err_has 'nosuch: cannot open: ' || bad=$f
+done
+[ -z "$bad" ]; report $? "files that do not exist are reported in one form ($bad)"
+echo "* $("$S" keygen --show k) role=coordinator" >allow
+"$S" node --key k --allow allow --memory 999T --selftest quick >out 2>err </dev/null &
+pid=$!
+await grep -q 'warning: --memory is more than the .* of memory' err; code=$?
+kill $pid; wait $pid 2>/dev/null
+report $code "a node warns if --memory exceeds the memory of the machine"
+bad=
+for f in "help --json" "help plan --json" "completion bash --json"; do
+    # shellcheck disable=SC2086
+    run $f; [ $code = 2 ] && grep -q 'has no --json' out || bad=$f
+done
+SHERD_JSON=1 "$S" help >out 2>err; code=$?
+[ -z "$bad" ] && [ $code = 0 ] && grep -q multiply out
+report $? "verbs that print text refuse --json, and ignore it in the environment ($bad)"
+run keygen one.key; [ $code = 0 ] && err_has 'fingerprint went to standard output' &&
+    run keygen two.key --json && [ $code = 0 ] && err_has two.key && ! err_has fingerprint
+report $? "keygen states where the fingerprint is"
+run multiply A.npy; [ $code = 2 ] && err_has 'expected 2 arguments'
+report $? "missing arguments are reported before a missing option"
+run multiply - B.npy -o C.npy -n 1; [ $code = 4 ] && err_has 'use /dev/stdin'
+report $? "for an operand - the hint names /dev/stdin"
+
 "$S" completion bash >out 2>err; code=$?
 if command -v bash >/dev/null; then
     # shellcheck disable=SC2016

@@ -231,6 +231,11 @@ SHERD_EXPOSURE_MAX=0.3 run multiply A.npy B.npy -o P.npy -n 2 --scheme plain
 mkdir -m 700 full; echo x >full/x # opening a cluster would fail because of it
 fails 10 'expos' multiply A.npy B.npy -o C.npy -n 2 --exposure-max 0.05 --record full; report $? "a plan beyond --exposure-max is found before nodes are started"
 fails 10 'expos' apply exp A.npy -o C.npy -n 2 --exposure-max 0.05 --record full; report $? "a plan beyond --exposure-max of an element-wise operation is found before nodes are started"
+run multiply A.npy B.npy -o C.csv -n 1
+[ $code = 0 ] && grep -q 'warning: C.csv: the file will be in the format of .npy' err && grep -q ' 1 task, ' err
+report $? "a warning states the format if the name of the output ends like another"
+run multiply A.npy B.npy -o C.new -n 1; [ $code = 0 ] && ! grep -q warning err
+report $? "other names give no warning"
 run keygen me.key
 fails 4 'nodes.txt' multiply A.npy B.npy -o C.npy --nodes nodes.txt --key me.key; report $? "a missing node file gives exit code 4"
 mkdir -m 700 rec; echo x >rec/x
@@ -312,6 +317,14 @@ run multiply A.npy B.npy -o C.npy --meta meta.npz --mode exact --json
 fails 10 'meta.npz\|metadata\|operands' multiply fortran.npy f32.npy -o C.npy --meta meta.npz; report $? "other operands give exit code 10"
 run multiply A.npy f32.npy -o C.npy --meta meta.npz --reuse-metadata
 [ $code = 0 ]; report $? "--reuse-metadata allows other operands"
+/usr/bin/python3 -c "
+import numpy as np
+np.save('big.npy', np.array([[1, 2**53 + 1], [3, 4]])); np.save('two.npy', np.eye(2))"
+run multiply big.npy two.npy -o big.out.npy -n 2
+[ $code = 0 ] && grep -q 'big.npy: integers beyond 2^53 are rounded to float64' err
+report $? "a rounded integer is reported in float mode"
+fails 11 'big.npy: row 0, column 1: 9007199254740993 is beyond 2^53' multiply big.npy two.npy -o big.out.npy -n 2 --mode exact
+report $? "and refused with its place in exact mode"
 fails 3 'is for 3 nodes, not for 2' multiply A.npy B.npy -o C.npy -n 2 --meta meta.npz; report $? "metadata for another number of nodes gives exit code 3"
 fails 3 'none of its' multiply one.npy one.npy -o C.npy --meta meta.npz
 report $? "metadata without an operation of this shape gives exit code 3"

@@ -96,10 +96,10 @@ fails 11 'wide.npy: row 0, column 0: -37815 is beyond 2047' plan wide.npy B.npy 
     fails 11 'nan.npy: row 7, column 3 is NaN' plan nan.npy B.npy -n 3 --mode exact --record full
 report $? "plan: operands beyond every choice are found before nodes are started"
 run plan wide.npy B.npy --remote 3 --node-gflops 10 --link 1G
-[ $code = 0 ] && grep -q '^  share, 1 colluding  wide.npy: row 6, column 5: 65536 is beyond 65535' out && grep -q '^  plain  *[0-9]' out
+[ $code = 0 ] && grep -q '^  share, 1 colluding  not possible: wide.npy: row 6, column 5: 65536 is beyond 65535' out && grep -q '^  plain  *[0-9]' out
 report $? "plan: operands beyond one choice are reported in its row"
 run multiply wide.npy B.npy -n 3 --dry-run
-[ $code = 0 ] && grep -q '^  share, 1 colluding  wide.npy: row 6, column 5: 65536 is beyond 65535' out && grep -q '^\* permute, all  *[0-9]' out
+[ $code = 0 ] && grep -q '^  share, 1 colluding  not possible: wide.npy: row 6, column 5: 65536 is beyond 65535' out && grep -q '^\* permute, all  *[0-9]' out
 report $? "the table of --dry-run reports them in the same way"
 run multiply wide.npy B.npy -n 3 --dry-run --json
 [ $code = 0 ] && json "[c['choice'].split(',')[0] for c in d['choices'] if 'impossible' in c] == ['share', 'share1'] and [c['choice'] for c in d['choices'] if c['chosen']] == ['permute, all']"
@@ -138,9 +138,12 @@ refuses 3 'has no domain= in the node file: a private scheme must know which nod
 [ $? = 0 ] && grep -q 'nodes.txt:2: ' err && refuses 3 'nodes.txt:2: ' --nodes nodes.txt --key me.key --record full
 report $? "a node without domain= gives exit code 3 with the line, before any connection"
 cp lines nodes.txt
-refuses 3 'node file, lines 1 and 2: .*(domain site-1) and .*(domain site-2) are one host, whose operator sees both' --nodes nodes.txt --key me.key
+refuses 3 'nodes.txt, lines 1 and 2: .*(domain site-1) and .*(domain site-2) are one host, whose operator sees both' --nodes nodes.txt --key me.key
 report $? "two domains on one host give exit code 3"
 grep -q 'try: give them one domain, or use --same-host-domains' err; report $? "the error for two domains on one host has a hint"
+run plan 100x100x100 --nodes nodes.txt --key me.key
+[ $code = 0 ] && grep -q 'not possible: nodes.txt, lines 1 and 2: .*; try: .*--same-host-domains' out
+report $? "plan states the same reason and hint"
 to '' --same-host-domains --check
 [ $code = 0 ] && grep -q 'equal: yes, bit for bit' err && grep -q 'domains: simulated on one host' err
 report $? "--same-host-domains accepts them, and the output states the assumption"

@@ -52,6 +52,17 @@ refuses() { # code, words, name, args
     echo earlier >model.npz; run train "$@" -o model.npz
     [ $code = "$want" ] && grep -qF -- "$words" err && [ "$(cat model.npz)" = earlier ]; report $? "$name_"
 }
+bad=
+for f in mnist there/fashion-mnist/; do
+    set_=${f#there/}; set_=${set_%/}
+    run train mnist --data $f; [ $code = 4 ] && grep -q "try: .sherd fetch $set_. downloads it" err || bad=$f
+done
+[ -z "$bad" ]; report $? "for data that sherd fetch downloads the hint names it"
+run predict x.npy npy.npz -o b.npy; [ $code = 3 ] && grep -q 'try: it is a .npy file: an .npz is expected' err &&
+    { run meta verify x.csv; [ $code = 3 ]; } && grep -q 'try: name an .npz' err
+report $? "the hint for a file that is not an .npz names what it is"
+head -c 300 npy.npz >cut.npz; run predict cut.npz x.npy -o b.npy; [ $code = 3 ] && grep -q 'try: copy the file again' err
+report $? "for a truncated .npz the hint is to copy it again"
 refuses 3 'hole.csv:8:5: field 2: expected a number, found nothing' "an empty field is reported with line and column" small.conf --data hole.csv
 refuses 2 'd.npy: label = the kind is a column of a .csv' "a column name is refused for a file without column names" named.conf --data d.npy
 sed 's/^loss/layer = softmax\nloss/' small.conf >twice.conf

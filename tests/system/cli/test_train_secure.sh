@@ -437,6 +437,9 @@ run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt
 report $? "a node without data is left out"
 stop
 
+run small.conf --by gradients --aggregate secure -n 2 --simulate --data mine-5.npz
+[ $code = 7 ] && grep -q 'needs 3 nodes or more, and there are 2' err && grep -q 'try: use -n 3 or more' err
+report $? "two nodes are refused before they start"
 run small.conf --by gradients --aggregate secure -n 3 --simulate --data mine-5.npz -o sim.npz
 [ $code = 0 ] && grep -q 'nothing is hidden' out
 report $? "--simulate sends the data to the nodes, and reports that nothing is hidden"

@@ -113,7 +113,7 @@ static void a_misspelt_option_is_reported_with_the_nearest(void **state)
     assert_fails(SHERD_EINVAL, "try -o x --zzzzzz", "unknown option --zzzzzz", "sherd help try");
     assert_fails(SHERD_EINVAL, "try -o x -Z", "unknown option -Z", "sherd help try");
     assert_fails(SHERD_EINVAL, "try -qZ", "unknown option -Z", "sherd help try");
-    assert_fails(SHERD_EINVAL, "try --listen -o x", "unknown option --listen",
+    assert_fails(SHERD_EINVAL, "try --listen -o x", "sherd try has no --listen",
                  "--listen belongs to `sherd node`");
 }
 

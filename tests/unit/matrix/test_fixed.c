@@ -228,8 +228,10 @@ static void values_without_an_exact_value_are_named_and_refused(void **s)
     assert_int_equal(sherd__fixed_choose(v, 0, "B", &f, &d), SHERD_ERANGE);
     assert_non_null(strstr(d.message, "beyond 2^53"));
     int64_t i[2] = { 0, (INT64_C(1) << 53) + 1 };
-    assert_int_equal(sherd__fixed_choose(sherd_view_c(i, SHERD_I64, 1, 2), 17, "B", &f, NULL),
+    d = (sherd_diag){ 0 };
+    assert_int_equal(sherd__fixed_choose(sherd_view_c(i, SHERD_I64, 1, 2), 17, "B", &f, &d),
                      SHERD_ERANGE);
+    assert_non_null(strstr(d.message, "row 0, column 1: 9007199254740993 is beyond 2^53"));
     i[1] = INT64_MIN;
     assert_int_equal(sherd__fixed_choose(sherd_view_c(i, SHERD_I64, 1, 2), 17, "B", &f, NULL),
                      SHERD_ERANGE);
