@@ -84,8 +84,8 @@ const sherd__option sherd__node_options_table[] = {
     { .name = "listen", .type = SHERD__TEXT, .arg = "ADDR:PORT", .preset = "127.0.0.1:0",
       .help = "address and port to listen on; with port 0 the system chooses one" },
     { .name = "advertise", .type = SHERD__TEXT, .arg = "HOST[:PORT]",
-      .help = "address in the printed line, where coordinators reach the node [that of --listen, or "
-              "an address of this machine]" },
+      .help = "address in the printed line, where coordinators reach the node [that of --listen, "
+              "or an address of this machine]" },
     { .name = "print-line", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
       .help = "print the line of a node file without starting the node, for lists of --peers" },
     { .name = "key", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_NO_ENV,

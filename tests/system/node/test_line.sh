@@ -21,7 +21,7 @@ report $? "--print-line prints the line of a node that is not started, --adverti
 for bad in :7 x:y 'a b' ''; do
     fails 2 'address to advertise: expected HOST or HOST:PORT' node --print-line --key node.key --listen :7001 --advertise "$bad" || break
 done
-report $? "an address that nobody can reach is refused"
+report $? "an address of another form is refused"
 fails 2 'not known before the node listens' node --print-line --key node.key
 report $? "without a port there is no line yet"
 run node --print-line --key node.key --listen :7001 --json
