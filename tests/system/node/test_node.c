@@ -110,7 +110,7 @@ static void a_node_prints_its_line_and_serves_allowed_coordinators(void **s)
     tie_down(&mine, &t);
     proc_stop(&p);
     assert_int_equal(p.status, 0);
-    assert_non_null(strstr(p.words, "1 tasks done"));
+    assert_non_null(strstr(p.words, "1 task done"));
 }
 
 static void an_unknown_key_is_rejected_and_both_sides_are_informed(void **s)
