@@ -166,8 +166,8 @@ static int attack_everybody(running *a, sherd_diag *d)
     return err;
 }
 
-/* Checks by shapes that A is the operand of which the nodes' views were made. Views may be of parts of
-   A, and joined ones may have a row twice. */
+/* Checks by shapes that A is the operand of which the nodes' views were made. Views may be of parts
+   of A, and joined ones may have a row twice. */
 static int check_left(const running *a, sherd_diag *d)
 {
     const sherd__truth *t = a->known->a;

@@ -45,7 +45,7 @@ int sherd__data_read(sherd_data *x, const sherd__recipe *r, const char *path, si
 int sherd__data_read_inputs(sherd__dataset *out, const sherd__recipe *r, const char *path,
                             size_t inputs, size_t width, sherd_diag *d) SHERD_MUST;
 
-/** Fails because the path does not exist. The hint names `sherd fetch` if that downloads such
+/** Fails because the path does not exist. The hint names `sherd fetch` if it downloads such
  *  data. */
 int sherd__data_missing(const char *path, sherd_diag *d) SHERD_MUST;
 /** Returns whether a path ends so: ".npz". */
