@@ -141,38 +141,94 @@ static void put_bar(page *p, double v, double chance)
          100 * a, 100 * b);
 }
 
-static void put_finding(page *p, const sherd_audit_finding *f)
+/* A probability below 1e-300 is not spelt out: no sum of attacks comes near it. */
+static void put_p(page *p, double ln_p)
 {
-    putf(p, "<tr%s><td>", f->flagged ? " class=\"flag\"" : "");
-    put_text(p, f->test);
-    put(p, "</td><td>");
-    put_text(p, f->statistic);
-    put(p, "</td><td>");
-    put_text(p, f->subject);
-    put(p, "</td><td>");
-    put_text(p, f->who);
+    if (isnan(ln_p)) put(p, "<td>&ndash;</td>");
+    else if (ln_p < -300 * M_LN10) put(p, "<td>&lt; 1e-300</td>");
+    else putf(p, "<td>%.2g</td>", exp(ln_p));
+}
+
+static void put_cell(page *p, const char *s)
+{
+    put(p, "<td>");
+    put_text(p, s);
     put(p, "</td>");
-    put_number(p, f->value);
-    put_number(p, f->chance);
-    put_bar(p, f->value, isnan(f->chance) ? 0 : f->chance);
-    put_number(p, isnan(f->ln_p) ? NAN : f->ln_p / M_LN10);
-    putf(p, "<td>%s</td><td class=\"s\">",
-         f->control   ? (f->flagged ? "flagged, as expected" : "MISSED")
-         : f->flagged ? "flagged"
-                      : "");
-    put_text(p, f->sentence);
+}
+
+/* Ends a row with its sentence. */
+static void put_sentence(page *p, const char *s)
+{
+    put(p, "<td class=\"s\">");
+    put_text(p, s);
     put(p, "</td></tr>\n");
 }
 
+/* A control that was not flagged is marked like a finding: the audit itself has failed. */
+static void put_finding(page *p, const sherd_audit_finding *f)
+{
+    putf(p, "<tr%s>", f->flagged != f->control ? " class=\"flag\"" : "");
+    put_cell(p, f->test);
+    put_cell(p, f->statistic);
+    put_cell(p, f->subject);
+    put_cell(p, f->who);
+    put_number(p, f->value);
+    put_number(p, f->chance);
+    put_bar(p, f->value, isnan(f->chance) ? 0 : f->chance);
+    put_p(p, f->ln_p);
+    put_cell(p, f->control   ? (f->flagged ? "flagged, as expected" : "MISSED")
+                : f->flagged ? "flagged"
+                             : "");
+    put_sentence(p, f->sentence);
+}
+
+/* Writes findings [first, end) of a scope, folded. */
 static void put_findings(page *p, const sherd__findings *l, uint64_t first, uint64_t end)
 {
+    size_t last = end - first > FINDINGS_MAX ? first + FINDINGS_MAX : end;
+    putf(p, "<details><summary>All findings (%zu)</summary>\n", (size_t)(end - first));
     put(p,
         "<table><tr><th>attack</th><th>figure</th><th>on</th><th>by</th><th>value</th><th>chance</"
-        "th><th>value, and chance as a mark</th><th>log10 p</th><th></th><th>in words</th></tr>\n");
-    size_t last = end - first > FINDINGS_MAX ? first + FINDINGS_MAX : end;
+        "th><th>value, and chance as a mark</th><th>p</th><th></th><th>in words</th></tr>\n");
     for (size_t i = first; i < last; i++) put_finding(p, &l->list[i]);
     put(p, "</table>\n");
     if (last < end) putf(p, "<p>%zu more findings are in the JSON report.</p>\n", end - last);
+    put(p, "</details>\n");
+}
+
+/* Writes the figures of a scope: of each the median of its findings, and the worst one. */
+static void put_figures(page *p, const sherd_audit *r, int32_t scope)
+{
+    bool any = false;
+    for (size_t i = 0; i < r->figures_len; i++) {
+        const sherd_audit_figure *x = &r->figures[i];
+        if (x->scope != scope) continue;
+        const sherd_audit_finding *f = &r->findings.list[x->worst];
+        if (!any)
+            put(p, "<table><tr><th>attack</th><th>figure</th><th>findings</th><th>median</th><th>"
+                   "worst</th><th>chance</th><th>worst, and chance as a mark</th><th>p</th><th>by"
+                   "</th><th>the worst in words</th></tr>\n");
+        any = true;
+        putf(p, "<tr%s>", x->flagged ? " class=\"flag\"" : "");
+        put_cell(p, x->test);
+        put_cell(p, x->statistic);
+        putf(p, "<td>%" PRIu32 "</td>", x->count);
+        put_number(p, x->median);
+        put_number(p, f->value);
+        put_number(p, f->chance);
+        put_bar(p, f->value, isnan(f->chance) ? 0 : f->chance);
+        put_p(p, f->ln_p);
+        put_cell(p, f->who);
+        put_sentence(p, f->sentence);
+    }
+    put(p, any ? "</table>\n"
+               : "<p>More than the scheme withstands: a control, which must be flagged.</p>\n");
+}
+
+static void put_scope(page *p, const sherd_audit *r, int32_t scope, uint64_t first, uint64_t end)
+{
+    put_figures(p, r, scope);
+    put_findings(p, &r->findings, first, end);
 }
 
 static void put_all(page *p, const sherd_audit *r)
@@ -181,8 +237,8 @@ static void put_all(page *p, const sherd_audit *r)
     for (uint32_t i = 0; i < r->scopes_len; i++) {
         const sherd_audit_scope *s = &r->scopes[i];
         if (s->first > at) {
-            put(p, "<h2>As a whole</h2>\n");
-            put_findings(p, &r->findings, at, s->first);
+            put(p, "<h2>What each node was sent</h2>\n");
+            put_scope(p, r, SHERD_AUDIT_SENT, at, s->first);
         }
         if (strcmp(s->unit, "node") == 0)
             putf(p, "<h2>Each node by itself (%" PRIu32 ")</h2>\n", s->attacked);
@@ -192,13 +248,45 @@ static void put_all(page *p, const sherd_audit *r)
         else
             putf(p, "<h2>Coalitions of %" PRIu32 " domains (%" PRIu32 " of %" PRIu64 ")</h2>\n",
                  s->size, s->attacked, s->of);
-        put_findings(p, &r->findings, s->first, s->end);
+        put_scope(p, r, (int32_t)i, s->first, s->end);
         at = s->end;
     }
-    if (at < r->findings.len) {
-        put(p, "<h2>As a whole</h2>\n");
-        put_findings(p, &r->findings, at, r->findings.len);
+    if (at >= r->findings.len) return;
+    bool sent = r->scopes_len == 0; /* figures.c counts all findings without a scope so */
+    putf(p, "<h2>%s</h2>\n", sent ? "What each node was sent" : "The scheme as a whole");
+    put_scope(p, r, sent ? SHERD_AUDIT_SENT : SHERD_AUDIT_WHOLE, at, r->findings.len);
+}
+
+/* Returns the flagged finding with the lowest p-value, or any if none has one; NULL if none is
+ * flagged. */
+static const sherd_audit_finding *most_certain(const sherd_audit *r)
+{
+    const sherd_audit_finding *most = NULL;
+    for (size_t i = 0; i < r->findings.len; i++) {
+        const sherd_audit_finding *f = &r->findings.list[i];
+        if (!f->flagged || f->control) continue;
+        if (!most || isnan(most->ln_p) || f->ln_p < most->ln_p) most = f;
     }
+    return most;
+}
+
+static void put_verdict(page *p, const sherd_audit *r, const sherd_audit_info *info)
+{
+    const sherd_audit_finding *most = most_certain(r);
+    put(p, "<p class=\"verdict\">");
+    if (!most) {
+        putf(p, "Nothing was found beyond chance%s.", r->cut ? " in what was looked at" : "");
+    } else {
+        put(p, "Nodes learned more than chance gives. The most certain finding: ");
+        put_text(p, most->who);
+        put(p, ": ");
+        put_text(p, most->sentence);
+        put(p, ".");
+    }
+    putf(p,
+         "</p>\n<p>%" PRIu64 " of %zu findings are beyond chance, corrected for %zu tests (Holm, "
+         "family-wise %.0e). Chance is what an attacker gets who has seen nothing.</p>\n",
+         info->flagged, r->findings.len, r->findings.tests, SHERD__AUDIT_FAMILY);
 }
 
 static const char head[] =
@@ -209,7 +297,8 @@ static const char head[] =
     "table{border-collapse:collapse}td,th{padding:.15em .6em;text-align:left;border-bottom:1px "
     "solid #ddd}td.s{color:#555;font-size:13px}.flag "
     "td{background:#fff1ee}.bar{position:relative;width:12em;height:.9em;background:#eee}.bar "
-    "i{position:absolute;left:0;top:0;bottom:0;background:#c33}.bar "
+    "i{position:absolute;left:0;top:0;bottom:0;background:#889}.flag .bar i{background:#c33}"
+    "summary{cursor:pointer;color:#555;margin:.4em 0}.bar "
     "b{position:absolute;top:-.15em;bottom:-.15em;width:2px;background:#000}figure{margin:.6em "
     "0}img{image-rendering:pixelated;max-width:100%}figcaption{color:#555}.verdict{font-size:1.2em;"
     "font-weight:bold}</style></head><body>\n<h1>What the nodes learned</h1>\n";
@@ -227,12 +316,7 @@ static void put_head(page *p, const sherd_audit *r, const sherd_audit_info *info
          r->rows, r->cols, r->nodes, r->domains,
          r->domains_known ? "" : ", each node counted as one", r->public_rows,
          r->labels ? " with labels" : "");
-    putf(p,
-         "<p class=\"verdict\">%" PRIu64
-         " of %zu findings are beyond chance.</p>\n<p>Corrected for "
-         "%zu tests (Holm, family-wise %.0e). Chance is what an attacker gets who has seen "
-         "nothing.</p>\n",
-         info->flagged, r->findings.len, r->findings.tests, SHERD__AUDIT_FAMILY);
+    put_verdict(p, r, info);
     if (r->cut) {
         put(p, "<p class=\"verdict\">");
         put_text(p, r->reach);

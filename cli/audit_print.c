@@ -14,6 +14,7 @@ static const char *chance_of(double ln_p, char out[24])
 {
     double digits = -ln_p / log(10);
     if (isnan(ln_p)) snprintf(out, 24, "-");
+    else if (digits > 300) snprintf(out, 24, "< 1e-300");
     else if (digits < 3) snprintf(out, 24, "%.3f", exp(ln_p));
     else snprintf(out, 24, "1e-%.0f", floor(digits));
     return out;

@@ -123,7 +123,8 @@ static void a_page_loads_nothing_and_escapes_all_texts(void **state)
     assert_non_null(strstr(page, "x &amp; &quot;y&quot;"));
     assert_non_null(strstr(page, "half of &lt;them&gt;"));
     assert_non_null(strstr(page, "default-src 'none'"));
-    assert_int_equal(count(page, "class=\"flag\""), 1);
+    assert_non_null(strstr(page, "The most certain finding: node-1: half of &lt;them&gt;."));
+    assert_int_equal(count(page, "class=\"flag\""), 2); /* the figure, and its finding */
     assert_non_null(strstr(page, "cut at byte 7"));
     /* two pictures of 3 x 3, with their gaps: doubled on the page */
     assert_int_equal(count(page, "width=\"20\" height=\"6\""), 4);
@@ -136,6 +137,46 @@ static void a_page_loads_nothing_and_escapes_all_texts(void **state)
         if (!err) break;
     }
     end(&r);
+}
+
+/* Figures come before the findings, which are folded. Red marks what was found, and controls that
+ * were not; a p-value below 1e-300 is not spelt out. */
+static void a_page_begins_with_figures_and_marks_what_was_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *who;
+        double value, ln_p;
+        bool control, flagged;
+    } rows[] = {
+        { "node-1", 0.1, -0.7, false, false }, { "node-2", 0.9, -800, false, true },
+        { "node-3", 0.3, -1.4, false, false }, { "broken", 1, -900, true, true },
+        { "missed", 0, 0, true, false },
+    };
+    sherd_audit r = { .subject = "s", .form = "f", .rows = 2, .cols = 3, .nodes = 3 };
+    const char *page;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sherd_audit_finding f = { .test = rows[i].control ? "control" : "verbatim",
+                                  .statistic = "share",
+                                  .subject = "A",
+                                  .value = rows[i].value,
+                                  .chance = 0.25,
+                                  .ln_p = rows[i].ln_p,
+                                  .control = rows[i].control,
+                                  .sentence = "it was sent" };
+        snprintf(f.who, sizeof f.who, "%s", rows[i].who);
+        assert_int_equal(sherd__findings_add(&r.findings, &f), 0);
+    }
+    sherd__audit_scope_add(&r, "node", 1, 3, 3, 0);
+    (void)!sherd__audit_judge(&r, NULL); /* the missed control is an error */
+    assert_int_equal(sherd_audit_html(&r, 0, &page, NULL), 0);
+    assert_non_null(strstr(page, "<td>3</td><td>0.3</td><td>0.9</td><td>0.25</td>"));
+    assert_int_equal(count(page, "<details><summary>All findings (5)</summary>"), 1);
+    assert_true(strstr(page, "<td>0.3</td><td>0.9</td>") < strstr(page, "<details>"));
+    assert_int_equal(count(page, "class=\"flag\""), 3); /* figure, finding, missed control */
+    assert_int_equal(count(page, "<td>&lt; 1e-300</td>"), 3);
+    assert_int_equal(count(page, "<td>MISSED</td>"), 1);
+    sherd__audit_fini(&r);
 }
 
 /* The record of one of three domains was truncated; all three forms of the report say so. */
@@ -245,6 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_has_every_figure_with_its_chance_value),
         cmocka_unit_test(a_page_loads_nothing_and_escapes_all_texts),
+        cmocka_unit_test(a_page_begins_with_figures_and_marks_what_was_found),
         cmocka_unit_test(a_truncated_record_is_reported_in_json_and_on_the_page),
         cmocka_unit_test(notes_beyond_the_maximum_are_counted),
         cmocka_unit_test(an_undetected_control_ends_the_audit),
