@@ -173,7 +173,11 @@ static void a_page_begins_with_figures_and_marks_what_was_found(void **state)
     assert_non_null(strstr(page, "<td>3</td><td>0.3</td><td>0.9</td><td>0.25</td>"));
     assert_int_equal(count(page, "<details><summary>All findings (5)</summary>"), 1);
     assert_true(strstr(page, "<td>0.3</td><td>0.9</td>") < strstr(page, "<details>"));
-    assert_int_equal(count(page, "class=\"flag\""), 3); /* figure, finding, missed control */
+    assert_int_equal(count(page, "<tr class=\"flag\"><td>verbatim</td>"), 2);
+    assert_int_equal(count(page, "<tr class=\"flag\"><td>control</td><td>share</td><td>A</td>"
+                                 "<td>missed</td>"),
+                     1);
+    assert_int_equal(count(page, "class=\"flag\""), 3);
     assert_int_equal(count(page, "<td>&lt; 1e-300</td>"), 3);
     assert_int_equal(count(page, "<td>MISSED</td>"), 1);
     sherd__audit_fini(&r);
