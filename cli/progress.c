@@ -16,6 +16,7 @@
 
 #define REDRAW_SECONDS 0.1
 #define BAR_CELLS 20
+#define BAR_MIN 8
 #define RATE_SECONDS_MIN 0.5 /* below this, rate and time left are too inaccurate */
 
 static sherd__progress_line *on_screen;
@@ -42,28 +43,47 @@ static int columns_of(FILE *out)
     return n > 0 ? n : 80;
 }
 
-/* Formats "  8/s  3 s left", or nothing while it would be too inaccurate. */
-static void describe_rate(char out[80], uint64_t done, uint64_t total, double seconds)
+/* Formats the rate and the time left, or nothing while they would be too inaccurate. */
+static void estimate(const sherd__progress_line *p, uint64_t done, uint64_t total, double seconds,
+                     char rate[32], char left[48])
 {
-    char left[24];
-    out[0] = '\0';
-    if (seconds < RATE_SECONDS_MIN || done == 0) return;
-    double rate = (double)done / seconds;
-    int at = snprintf(out, 80, rate < 10 ? "  %.1f/s" : "  %.0f/s", rate);
+    char time[24];
+    *rate = *left = '\0';
+    if (seconds < RATE_SECONDS_MIN || done <= p->from) return;
+    double per = (double)(done - p->from) / seconds;
+    snprintf(rate, 32, per < 10 ? "  %.1f/s" : "  %.0f/s", per);
     if (total > done)
-        snprintf(out + at, 80 - (size_t)at, "  %s left",
-                 sherd__cli_seconds((double)(total - done) / rate, left));
+        snprintf(left, 48, "%s left  ", sherd__cli_seconds((double)(total - done) / per, time));
 }
 
+/* Returns the length of the fields of `text`, which two spaces separate, that fit into `room`. */
+static size_t whole_fields(const char *text, size_t room)
+{
+    size_t len = strlen(text);
+    while (len > room) {
+        do len--;
+        while (len > 0 && strncmp(text + len, "  ", 2) != 0);
+        while (len > 0 && text[len - 1] == ' ') len--;
+    }
+    return len;
+}
+
+/* The bar gives way to the fields, down to BAR_MIN cells; then the last fields do. */
 static void draw_bar(sherd__progress_line *p, int percent, const char *text)
 {
-    char line[512], cells[BAR_CELLS + 1];
-    memset(cells, '-', BAR_CELLS);
-    memset(cells, '#', (size_t)(percent * BAR_CELLS / 100));
-    cells[BAR_CELLS] = '\0';
-    snprintf(line, sizeof line, "%s %3d %% [%s]  %s", p->what, percent, cells, text);
+    char cells[BAR_CELLS + 1], front[64];
     int width = columns_of(p->out) - 1; /* the last column would wrap on some terminals */
-    fprintf(p->out, "\r%.*s\033[K", width > 1 ? width : 1, line);
+    int fixed = snprintf(front, sizeof front, "%.40s %3d %%", p->what, percent);
+    int room = width - fixed - 3; /* " [" and "]" */
+    int bar = room - 2 - (int)strlen(text);
+    bar = bar > BAR_CELLS ? BAR_CELLS : bar < BAR_MIN ? BAR_MIN : bar;
+    size_t len = room > bar + 2 ? whole_fields(text, (size_t)(room - bar - 2)) : 0;
+    memset(cells, '-', (size_t)bar);
+    memset(cells, '#', (size_t)(percent * bar / 100));
+    cells[bar] = '\0';
+    if (fixed > width) fprintf(p->out, "\r%3d %%\033[K", percent);
+    else if (room < bar) fprintf(p->out, "\r%s\033[K", front);
+    else fprintf(p->out, "\r%s [%s]%s%.*s\033[K", front, cells, len ? "  " : "", (int)len, text);
     fflush(p->out);
     p->shown = true;
     on_screen = p;
@@ -72,17 +92,17 @@ static void draw_bar(sherd__progress_line *p, int percent, const char *text)
 void sherd__progress_update(sherd__progress_line *p, uint64_t done, uint64_t total,
                             const char *extra, double now)
 {
-    char text[256], rate[80], plain[160];
+    char text[320], rate[32], left[48], plain[160];
     if (p->mode == SHERD__PROGRESS_NONE || total == 0) return;
     if (done > total) done = total;
     int percent = (int)((double)done / (double)total * 100);
     bool bar = p->mode == SHERD__PROGRESS_BAR;
     if (bar && p->drawn >= 0 && now - p->drawn < REDRAW_SECONDS && done < total) return;
     if (!bar && percent / 10 <= p->tenths) return;
-    describe_rate(rate, done, total, now - p->started);
-    snprintf(text, sizeof text, "%llu/%llu %s%s%s%s", (unsigned long long)done,
-             (unsigned long long)total, p->unit, extra && *extra ? "  " : "",
-             sherd__cli_plain(extra ? extra : "", plain, sizeof plain), rate);
+    estimate(p, done, total, now - p->started, rate, left);
+    snprintf(text, sizeof text, "%s%s%s%llu/%llu %s%s", left,
+             sherd__cli_plain(extra ? extra : "", plain, sizeof plain), extra && *extra ? "  " : "",
+             (unsigned long long)done, (unsigned long long)total, p->unit, rate);
     p->drawn = now;
     p->tenths = percent / 10;
     if (bar) draw_bar(p, percent, text);

@@ -2,7 +2,10 @@
  * The progress line. On a terminal one line is redrawn at most ten times a second; elsewhere a line
  * is printed for each tenth of the work. Under --quiet or --progress none nothing is printed.
  *
- *     multiply  62 % [############--------]  41/64 tasks  1.2 GB out, 310 MB in  8/s  3 s left
+ *     multiply  62 % [############--------]  3 s left  1.2 GB out, 310 MB in  41/64 tasks  8/s
+ *
+ * On a terminal the line fits its width: the bar becomes shorter, then the last fields are left
+ * out, whole.
  */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
@@ -24,6 +27,7 @@ typedef struct sherd__progress_line {
     sherd__progress_mode mode;
     const char *what, *unit; /* "multiply", "tasks" */
     double started, drawn;   /* seconds of the caller's clock; drawn < 0: never */
+    uint64_t from;           /* done before this run: not part of its rate */
     int tenths;              /* plain: tenths printed so far */
     bool shown;              /* the bar is currently on the terminal */
 } sherd__progress_line;

@@ -207,6 +207,7 @@ void sherd__train_on_progress(void *train, const sherd_progress *p)
     if (r.nodes > 0)
         snprintf(text + at, sizeof text - (size_t)at, "  %" PRIu32 " node%s  %s", p->nodes_up,
                  p->nodes_up == 1 ? "" : "s", sherd__cli_bytes(p->bytes_out + p->bytes_in, bytes));
+    t->progress.from = r.first_step;
     t->progress.drawn = -1; /* always draw: the library checked the interval */
     sherd__progress_update(&t->progress, p->done, p->total, text, sherd__clock_s());
 }
