@@ -22,11 +22,14 @@ static void print_row(const char *name, const sherd_audit_sketched *s)
            isnan(s->labels) ? 0 : 100 * s->labels);
 }
 
-static void print_rows(uint32_t nodes, const sherd_audit_sketched s[ROWS])
+/* own: the products were of the user's images. */
+static void print_rows(uint32_t nodes, bool own, const sherd_audit_sketched s[ROWS])
 {
     printf("\nWhat one of %" PRIu32
-           " nodes recognises of its columns, and of 300 digits, with 4000 public digits:\n",
-           nodes);
+           " nodes recognises of its columns, and of 300 generated digits, with 4000 public "
+           "digits%s:\n",
+           nodes,
+           own ? "\n(not of your images: sherd audit --data attacks a record of these)" : "");
     printf("  %-26s %10s %15s\n", "", "columns", "digits");
     for (size_t i = 0; i < ROWS; i++)
         if (isnan(s[i].columns)) printf("  share needs three nodes\n");
@@ -34,12 +37,14 @@ static void print_rows(uint32_t nodes, const sherd_audit_sketched s[ROWS])
     printf("  %-26s %8.1f %% %13.0f %%\n", "by chance", 100 * s[PUBLISHED].columns_chance,
            100 * s[PUBLISHED].labels_chance);
     printf(
+        "The most common digit is guessed by chance; of 300, some percent more or less mean "
+        "nothing.\n"
         "permute, the scheme of both runs above, hides little from a node that has data of the "
         "same kind;\n"
         "share hides A and B from any one node. docs/THREATS.md lists what each scheme reveals.\n");
 }
 
-int sherd__audit_summary(uint32_t nodes, json_t *out, sherd_diag *d)
+int sherd__audit_summary(uint32_t nodes, bool own, json_t *out, sherd_diag *d)
 {
     sherd_audit_sketched s[ROWS] = { 0 };
     int err = 0;
@@ -49,7 +54,7 @@ int sherd__audit_summary(uint32_t nodes, json_t *out, sherd_diag *d)
     }
     if (err || isnan(s[PUBLISHED].columns)) return err; /* the node was given no column */
     if (!out) {
-        print_rows(nodes, s);
+        print_rows(nodes, own, s);
         return 0;
     }
     json_t *audit = json_object();

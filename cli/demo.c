@@ -295,7 +295,7 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
     if (!err) err = sherd_cluster_end(m.cluster, d);
     sherd_cluster_close(m.cluster);
     uint64_t calls = sherd_blas_calls();
-    if (!err) err = sherd__audit_summary(nodes, m.out, d);
+    if (!err) err = sherd__audit_summary(nodes, m.images != NULL, m.out, d);
     m.local_calls += sherd_blas_calls() - calls; /* made by the audit */
     if (!err) show_end(&m, sherd__clock_s() - m.began);
     sherd_array_close(m.images);

@@ -46,7 +46,8 @@ pixels = bytes((r * 7 + c * 3) % 256 if (r + c) % 3 == 0 else 0 for r in range(r
 gzip.open('train-images-idx3-ubyte.gz', 'wb').write(struct.pack('>IIII', 0x803, rows, 28, 28) + pixels)
 open('train-labels-idx1-ubyte', 'wb').write(struct.pack('>II', 0x801, rows) + bytes(rows))"
 run demo --data . -n 2
-[ $code = 0 ] && grep -q '40 IDX images' out && grep -q 'equal: yes, bit for bit' out
+[ $code = 0 ] && grep -q '40 IDX images' out && grep -q 'equal: yes, bit for bit' out &&
+    grep -q '^(not of your images' out
 report $? "IDX files, gzipped or not, are read with --data"
 mkdir empty
 run demo --data empty -n 2; [ $code = 4 ] && grep -q 'empty' err
