@@ -2,7 +2,8 @@
  * Counts the messages of a product cell by cell, in the way scheduler/job/send.c sends them: a
  * resident block if a node needs it, and for each cell that is not empty a left block, a task and
  * its result. Numbers in message headers take more bytes the larger they are, so blocks, tasks and
- * attempts are numbered here as in the job. The order of cells does not change the sum.
+ * attempts are numbered here as in the job. The order of cells does not change the sum. Cells that
+ * differ in their numbers only are counted together as long as these take as many bytes.
  */
 #include "scheduler/plan/forecast.h"
 
@@ -90,51 +91,75 @@ static bool streams(const count *c, const sherd__cell_sizes *s)
     return !c->shape.primes_len && s->left.encoding == SHERD__DENSE && s->left.cols <= 1;
 }
 
-static void count_answer(count *c, uint32_t slot, const sherd__cell_sizes *s)
+static void count_answers(count *c, uint32_t slot, const sherd__cell_sizes *s, uint32_t n)
 {
-    double bytes = (double)s->result.len;
+    double bytes = (double)s->result.len * n;
     bool real = !c->shape.primes_len;
     if (s->result.dtype == SHERD__RESIDUES) c->t->packed += bytes;
     else if (streams(c, s)) c->t->streamed += bytes;
-    else if (real) c->products[slot] += s->left.dtype == SHERD_F64 ? 1 : node_panels(s->left.rows);
-    count_converted(c, &s->left, false, node_panels(s->result.cols));
+    else if (real)
+        c->products[slot] += n * (s->left.dtype == SHERD_F64 ? 1 : node_panels(s->left.rows));
+    count_converted(c, &s->left, false, n * node_panels(s->result.cols));
     if (s->right.len && s->right.dtype != SHERD__RESIDUES) c->t->residues = false;
 }
 
-static void count_cell(count *c, sherd__cell cell, const sherd__cell_sizes *s)
+/* Returns how many of the numbers from, from + step, ... have as many digits to the base 128 as
+ * `from`, at most n. */
+static uint32_t alike_from(uint64_t from, uint32_t step, uint32_t n)
+{
+    uint64_t end = 128;
+    while (end <= from) end *= 128;
+    uint64_t fit = (end - 1 - from) / step + 1;
+    return fit < n ? (uint32_t)fit : n;
+}
+
+/* Returns the number of a slot's next cells, at most n, whose messages have the sizes of the first:
+ * numbers are encoded to the base 128. */
+static uint32_t alike_cells(const count *c, const sherd__cell_sizes *s, uint32_t n)
+{
+    uint32_t after = 1 + c->shape.slots * c->shape.tiles, step = s->right.len ? 2 : 1;
+    n = alike_from(c->attempt + 1, 1, n);
+    if (s->empty) return n;
+    n = alike_from((uint64_t)after + c->passing, step, n);
+    return s->right.len ? alike_from((uint64_t)after + c->passing + 1, step, n) : n;
+}
+
+/* Counts n cells of a slot that begin with `cell` and are alike. */
+static void count_cells(count *c, sherd__cell cell, const sherd__cell_sizes *s, uint32_t n)
 {
     sherd__traffic *t = c->t;
-    uint32_t after = 1 + c->shape.slots * c->shape.tiles;
-    c->attempt++;
+    uint32_t after = 1 + c->shape.slots * c->shape.tiles, attempt = c->attempt + 1;
+    c->attempt += n;
     if (s->empty) return;
     sherd__task task = { .op = c->p->op,
                          .flags = SHERD__DROP_LEFT,
-                         .left = after + c->passing++,
+                         .left = after + c->passing,
                          .right = c->shape.resident ? right_number(c, cell) : 0,
                          .primes_len = c->shape.primes_len,
                          .result = s->result };
     for (uint32_t i = 0; i < task.primes_len; i++) task.primes[i] = c->shape.primes[i];
-    t->out += sherd__size_put(&s->left);
-    t->left += s->left.len;
+    uint64_t out = sherd__size_put(&s->left);
+    t->left += n * s->left.len;
     if (s->right.len) {
         task.flags |= SHERD__DROP_RIGHT;
-        task.right = after + c->passing++;
-        t->out += sherd__size_put(&s->right);
+        task.right = task.left + 1;
+        out += sherd__size_put(&s->right);
     }
-    t->out += sherd__size_task(&task);
-    t->in += sherd__size_result(&s->result, c->attempt);
-    t->answer += s->result.len;
+    c->passing += s->right.len ? 2 * n : n;
+    t->out += n * (out + sherd__size_task(&task));
+    t->in += n * sherd__size_result(&s->result, attempt);
+    t->answer += n * s->result.len;
     double each = values_of(&s->left) * (double)s->result.cols;
     bool residues = s->left.dtype == SHERD__RESIDUES;
-    double flops = 2 * each * (task.primes_len && !residues ? task.primes_len : 1);
+    double flops = 2 * each * (task.primes_len && !residues ? task.primes_len : 1) * n;
     t->flops += flops;
     if (!streams(c, s)) t->multiplied += flops;
-    t->tasks++;
-    t->tasks_csr += s->left.encoding == SHERD__CSR;
-    c->cells[cell.slot]++;
-    c->panels[cell.slot] += node_panels(s->left.rows);
-    count_answer(c, cell.slot, s);
-    c->weight[cell.slot] += s->left.len + s->result.len;
+    t->tasks += n;
+    t->tasks_csr += s->left.encoding == SHERD__CSR ? n : 0;
+    c->cells[cell.slot] += n;
+    c->panels[cell.slot] += n * node_panels(s->left.rows);
+    count_answers(c, cell.slot, s, n);
+    c->weight[cell.slot] += n * (s->left.len + s->result.len);
 }
 
 /* Counts the resident blocks of a tile, for the nodes whose slots have work in that tile. */
@@ -160,17 +185,20 @@ static int count_resident(count *c, uint32_t tile)
     return SHERD_OK;
 }
 
+/* alike: all panels but the first and the last have the same sizes. */
 static int count_slot(count *c, uint32_t tile, uint32_t slot, bool alike)
 {
     const sherd__hiding *h = &c->p->hiding;
     sherd__cell_sizes s = { .empty = true };
-    for (uint32_t panel = 0; panel < c->shape.panels; panel++) {
+    uint32_t n, last = c->shape.panels - 1;
+    for (uint32_t panel = 0; panel <= last; panel += n) {
         sherd__cell cell = { slot, tile, panel };
-        bool known = alike && panel > 0 && panel + 1 < c->shape.panels;
-        if (!known && sherd__hooks_interrupted(c->hooks)) return SHERD_EINTERRUPTED;
+        bool known = alike && panel > 0 && panel < last;
+        if (sherd__hooks_interrupted(c->hooks)) return SHERD_EINTERRUPTED;
         int err = known ? SHERD_OK : h->ops->sizes(h->ctx, cell, &s);
         if (err) return err;
-        count_cell(c, cell, &s);
+        n = known ? alike_cells(c, &s, last - panel) : 1;
+        count_cells(c, cell, &s, n);
     }
     return SHERD_OK;
 }

@@ -28,6 +28,11 @@ static int begin(void **state)
     return 0;
 }
 
+static bool close_to(double x, double y)
+{
+    return x >= y * (1 - 1e-12) && x <= y * (1 + 1e-12);
+}
+
 static double tiles, primes; /* of the last product that was counted */
 
 static sherd__traffic count(sherd_product_options *o, uint64_t memory)
@@ -46,6 +51,18 @@ static sherd__traffic count(sherd_product_options *o, uint64_t memory)
                                              &nodes, o, NULL),
                      SHERD_OK);
     assert_int_equal(sherd__traffic_count(&t, &p, false, &(sherd_hooks){ .ctx = NULL }), SHERD_OK);
+    /* A is dense, so that panels are alike; counted together, they give the same numbers. */
+    sherd__traffic same;
+    assert_int_equal(sherd__traffic_count(&same, &p, true, &(sherd_hooks){ .ctx = NULL }),
+                     SHERD_OK);
+    assert_true(same.tasks == t.tasks && same.tasks_csr == t.tasks_csr && same.out == t.out &&
+                same.in == t.in && same.first == t.first && same.left == t.left &&
+                same.answer == t.answer && same.at_most == t.at_most &&
+                same.residues == t.residues);
+    assert_true(close_to(same.flops, t.flops) && close_to(same.multiplied, t.multiplied) &&
+                close_to(same.unpacked, t.unpacked) && close_to(same.packed, t.packed) &&
+                close_to(same.widened, t.widened) && close_to(same.streamed, t.streamed) &&
+                close_to(same.laid, t.laid) && close_to(same.busiest, t.busiest));
     tiles = (double)((M + p.plan.tile_cols - 1) / p.plan.tile_cols);
     primes = p.primes_len;
     sherd__prepared_fini(&p);
@@ -114,6 +131,25 @@ static void integers_with_residues_are_counted_by_their_packing(void **state)
     assert_true(rest >= -8.0 * (double)t.tasks && rest <= 0); /* group tables of left blocks */
     o.scheme = SHERD_PLAIN;
     assert_false(count(&o, 64 << 20).residues);
+}
+
+/* Numbers of messages reach two and three digits to the base 128. */
+static void many_cells_are_counted_as_one_by_one(void **state)
+{
+    (void)state;
+    static const sherd_scheme schemes[] = { SHERD_PLAIN, SHERD_PERMUTE, SHERD_SHARE, SHERD_SHARE1 };
+    uint64_t most = 0;
+    for (unsigned i = 0; i < 4; i++)
+        for (uint32_t group = 0; group < 3; group++) {
+            sherd_product_options o;
+            sherd__product_options_init(&o);
+            o.scheme = schemes[i];
+            o.group = o.scheme == SHERD_PERMUTE ? group : 0;
+            o.exact = o.scheme != SHERD_PLAIN || group == 1;
+            uint64_t tasks = count(&o, 1 << 18).tasks; /* compares both ways */
+            if (tasks > most) most = tasks;
+        }
+    assert_true(most > 128);
 }
 
 /* An A of any type and stride, with few entries, many, or rows that are wholly zero. */
@@ -198,6 +234,7 @@ static void sizes_of_cells_are_those_of_their_blocks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_cells_are_counted_as_one_by_one),
         cmocka_unit_test(sizes_of_cells_are_those_of_their_blocks),
         cmocka_unit_test(a_right_block_of_doubles_is_repacked_for_each_task),
         cmocka_unit_test(single_columns_are_multiplied_in_place),
