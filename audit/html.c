@@ -141,7 +141,7 @@ static void put_bar(page *p, double v, double chance)
          100 * a, 100 * b);
 }
 
-/* A probability below 1e-300 is not spelt out: no sum of attacks comes near it. */
+/* A probability below 1e-300 is not spelt out: its digits say nothing more. */
 static void put_p(page *p, double ln_p)
 {
     if (isnan(ln_p)) put(p, "<td>&ndash;</td>");
