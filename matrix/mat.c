@@ -145,8 +145,8 @@ int sherd__view_apart(sherd_view v, const char *name, const sherd__result *c, sh
     size_t size = sherd_dtype_size(v.dtype), pitch, len;
     uintptr_t at = (uintptr_t)v.data, out = (uintptr_t)c->at;
     if (v.rows == 0 || v.cols == 0 || c->rows == 0 || c->cols == 0) return SHERD_OK;
-    if (!sherd__mul(c->ldc, sizeof *c->at, &pitch) || !sherd__mul(c->rows - 1, pitch, &len) ||
-        !sherd__add(len, c->cols * sizeof *c->at, &len))
+    if (c->ldc < c->cols || !sherd__mul(c->ldc, sizeof *c->at, &pitch) ||
+        !sherd__mul(c->rows - 1, pitch, &len) || !sherd__add(len, c->cols * sizeof *c->at, &len))
         return SHERD_OK; /* there is no such memory: the shape is refused elsewhere */
     range all = { at, at + size }, row = all;
     stretch(&all, v.rows, v.row_stride, size);

@@ -424,6 +424,10 @@ static void a_result_that_shares_elements_with_an_operand_is_refused(void **s)
         between += !apart && !err;
     }
     assert_true(refused > 1000 && between > 1000);
+    const sherd_view repeated = { buf, SHERD_F64, 3, 2, 0, 1 };
+    const sherd__result none = { buf, 3, 2,
+                                 0 }; /* rows of no length: refused where ldc is checked */
+    assert_int_equal(sherd__view_apart(repeated, "A", &none, NULL), SHERD_OK);
     static double wide[6 * 10]; /* the columns of one array: A, C and B side by side */
     sherd_view a = { wide, SHERD_F64, 6, 3, 10, 1 }, b = { wide + 7, SHERD_F64, 3, 6, 1, 10 };
     const sherd__result c = { wide + 3, 6, 4, 10 };
