@@ -102,9 +102,8 @@ int sherd__view_check(sherd_view v, const char *name, sherd_diag *d)
     size_t size = sherd_dtype_size(v.dtype);
     ptrdiff_t span = (ptrdiff_t)size;
     if (size == 0)
-        return sherd__fail(d, SHERD_EINVAL, "convert it: .astype('<f8') in numpy",
-                           "%s: dtype %d is not an element type that is read (<f4 <f8 <i2 <i4 <i8 "
-                           "<u2 <u4 |i1 |u1 are)",
+        return sherd__fail(d, SHERD_EINVAL, "convert it: .astype('float64') in numpy",
+                           "%s: dtype %d is not an element type; " SHERD__DTYPES_READ " are read",
                            name, (int)v.dtype);
     bool empty = v.rows == 0 || v.cols == 0;
     if (!empty && !v.data)

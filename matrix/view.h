@@ -14,6 +14,9 @@
 #include "sherd/hooks.h"
 #include "sherd/mat.h"
 
+/** For messages: the element types that are read. */
+#define SHERD__DTYPES_READ "float32, float64, int8 to int64 and uint8 to uint32"
+
 /** Where a result is written: rows x cols doubles, row-major. */
 typedef struct sherd__result {
     const double *at;

@@ -13,6 +13,7 @@
 
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "matrix/view.h"
 
 #define RESAVE "re-save it with numpy.save(path, array)"
 
@@ -142,9 +143,7 @@ static int refuse_dtype(const cursor *c, const char *descr)
     default: break;
     }
     return sherd__fail(c->d, SHERD_EFORMAT, hint,
-                       "%s: dtype '%s' %s; float32, float64, int8 to int64 and uint8 to uint32 are "
-                       "read",
-                       c->where, descr, why);
+                       "%s: dtype '%s' %s; " SHERD__DTYPES_READ " are read", c->where, descr, why);
 }
 
 static int parse_dtype(const cursor *c, const char *descr, sherd_dtype *out)
