@@ -77,18 +77,18 @@ struct sherd__server {
     char line[SHERD_PEER_LINE_SIZE];
 };
 
-static void say(server *s, sherd_log_level level, const char *fmt, ...)
+static void say(const sherd__server_options *o, sherd_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void say(server *s, sherd_log_level level, const char *fmt, ...)
+static void say(const sherd__server_options *o, sherd_log_level level, const char *fmt, ...)
 {
     char line[640];
     va_list ap;
-    if (!s->opt->hooks.log) return;
+    if (!o->hooks.log) return;
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    s->opt->hooks.log(s->opt->hooks.ctx, level, line);
+    o->hooks.log(o->hooks.ctx, level, line);
 }
 
 /* --- access control ------------------------------------------------------------------------ */
@@ -116,7 +116,7 @@ static bool may_say(server *s, sherd__lines *l, const sherd__fingerprint *key, c
 {
     uint32_t left_out;
     bool may = sherd__lines_may(l, key, uv_now(&s->loop), &left_out);
-    if (left_out > 0) say(s, SHERD_LOG_WARN, "%u more %s", left_out, what);
+    if (left_out > 0) say(s->opt, SHERD_LOG_WARN, "%u more %s", left_out, what);
     return may;
 }
 
@@ -129,7 +129,8 @@ static void rejected(void *ctx, int code, const char *peer_address, const char *
     }
     const sherd__fingerprint strangers = { { 0 } };
     if (may_say(s, &s->strangers_refused, &strangers, "connections were refused"))
-        say(s, SHERD_LOG_WARN, "refused %s: %s (%s)", peer_address, reason, sherd_err_name(code));
+        say(s->opt, SHERD_LOG_WARN, "refused %s: %s (%s)", peer_address, reason,
+            sherd_err_name(code));
 }
 
 /* --- connections --------------------------------------------------------------------------- */
@@ -141,10 +142,10 @@ static void on_event(void *ctx, sherd__link *l, sherd__event *e)
     conn *c = ctx;
     sherd__event_kind kind = e->kind;
     if (kind == SHERD__EV_READY)
-        say(c->server, SHERD_LOG_INFO, "coordinator %s (%s) connected: %s", c->name,
+        say(c->server->opt, SHERD_LOG_INFO, "coordinator %s (%s) connected: %s", c->name,
             sherd__link_peer_address(l), e->hello.software);
     if (kind == SHERD__EV_CLOSED)
-        say(c->server, SHERD_LOG_INFO, "coordinator %s (%s) disconnected: %s", c->name,
+        say(c->server->opt, SHERD_LOG_INFO, "coordinator %s (%s) disconnected: %s", c->name,
             sherd__link_peer_address(l), e->text);
     if (!c->client) return;
     sherd__worker_event(c->client, sherd__link_session(l), e);
@@ -260,8 +261,9 @@ static void withheld(void *ctx, const sherd__refusal *r)
 {
     conn *c = ctx;
     if (may_say(c->server, &c->server->refused, &c->key, "requests were refused"))
-        say(c->server, SHERD_LOG_INFO, "refused %s %u of %s: %s (%s)", r->block ? "block" : "task",
-            r->block ? r->block : r->task, c->name, r->text, sherd_err_name(r->code));
+        say(c->server->opt, SHERD_LOG_INFO, "refused %s %u of %s: %s (%s)",
+            r->block ? "block" : "task", r->block ? r->block : r->task, c->name, r->text,
+            sherd_err_name(r->code));
 }
 
 static int accept_link(void *ctx, sherd__link *l, const sherd__fingerprint *key,
@@ -358,7 +360,7 @@ static void end(server *s, const char *why, bool parent)
     if (s->ending) return;
     s->ending = true;
     if (s->opt->ending) s->opt->ending(s->opt->ctx, parent);
-    say(s, SHERD_LOG_INFO, "ending: %s", why);
+    say(s->opt, SHERD_LOG_INFO, "ending: %s", why);
     sherd__listener_close(s->listener);
     s->listener = NULL;
     for (conn *c = s->conns, *next; c; c = next) {
@@ -376,7 +378,8 @@ void sherd__server_end(sherd__server *s, const char *why)
 
 static void members_say(void *ctx, bool problem, const char *line)
 {
-    say(ctx, problem ? SHERD_LOG_WARN : SHERD_LOG_INFO, "%s", line);
+    const server *s = ctx;
+    say(s->opt, problem ? SHERD_LOG_WARN : SHERD_LOG_INFO, "%s", line);
 }
 
 static void members_drained(void *ctx)
@@ -522,9 +525,8 @@ static int start_listening(server *s, sherd_diag *d)
 
 /* Copies the host of the node's line: as advertised, else that on which it listens, else an address
  * of this machine, or its name if it has no address that others reach. */
-static void choose_host(server *s, char *out, size_t size)
+static void choose_host(const sherd__server_options *o, char *out, size_t size)
 {
-    const sherd__server_options *o = s->opt;
     char address[SHERD__ADDRESS_TEXT];
     bool any = strcmp(o->host, "0.0.0.0") == 0 || strcmp(o->host, "::") == 0;
     snprintf(out, size, "%s", o->line_host ? o->line_host : o->host);
@@ -533,7 +535,7 @@ static void choose_host(server *s, char *out, size_t size)
     if (found) snprintf(out, size, "%s", address);
     else if (gethostname(out, size - 1)) snprintf(out, size, "%s", o->host);
     if (found != 1)
-        say(s, SHERD_LOG_WARN, "the printed line names %s, %s: --advertise names another address",
+        say(o, SHERD_LOG_WARN, "the printed line names %s, %s: --advertise names another address",
             out,
             found ? "one of several addresses of this machine"
                   : "since this machine has no address that others reach");
@@ -546,7 +548,7 @@ void sherd__server_line_of(const sherd__server_options *o, uint16_t port,
                       .has_key = true,
                       .weight = 1,
                       .key = *sherd__identity_fingerprint(o->identity) };
-    choose_host(&(server){ .opt = o }, p.host, sizeof p.host);
+    choose_host(o, p.host, sizeof p.host);
     if (o->name) snprintf(p.name, sizeof p.name, "%s", o->name);
     if (o->domain) snprintf(p.domain, sizeof p.domain, "%s", o->domain);
     sherd__peer_format(&p, out, SHERD_PEER_LINE_SIZE);
