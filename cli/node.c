@@ -18,7 +18,6 @@
 #include "cli/fields.h"
 #include "cli/nodes.h"
 #include "core/alloc.h"
-#include "sherd/machine.h"
 
 #define COMPUTE_MS 2000u /* how long an ending node waits for its running product */
 #define ORPHAN_MS 1u     /* ... when nothing can receive the result */
@@ -168,17 +167,6 @@ static int serve(sherd__cli *cli, sherd_node *node, sherd_diag *d)
     _exit(0);
 }
 
-static void warn_of_memory(const sherd__cli *cli, uint64_t budget)
-{
-    sherd_machine m = { .size = sizeof m };
-    char has[24];
-    if (sherd_machine_get(&m, NULL)) return;
-    uint64_t most = m.memory_limit > 0 && m.memory_limit < m.memory ? m.memory_limit : m.memory;
-    if (most > 0 && budget > most)
-        sherd__cli_warn(cli, "%s is more than the %s of memory that this machine has",
-                        sherd__opt_where(cli, "memory"), sherd__cli_bytes(most, has));
-}
-
 int sherd__node_with(sherd__node_starter *start, sherd__cli *cli, sherd_diag *d)
 {
     sherd_node_data data;
@@ -186,7 +174,7 @@ int sherd__node_with(sherd__node_starter *start, sherd__cli *cli, sherd_diag *d)
     sherd_node *node;
     int err = sherd__node_read(cli, &o, &data, d);
     if (err) return err;
-    warn_of_memory(cli, o.memory);
+    if (!o.parent_pipe) sherd__nodes_check_memory(cli, "memory", o.memory);
     o.hooks = (sherd_hooks){ .interrupted = interrupted, .log = log_line, .ctx = cli };
     if (o.parent_pipe) wake_when_orphaned();
     /* Large buffers are mapped and unmapped directly, so that freed memory returns to the system.

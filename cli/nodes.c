@@ -61,6 +61,17 @@ static void log_line(void *ctx, sherd_log_level level, const char *text)
     sherd__nodes_log(ctx, level, text);
 }
 
+void sherd__nodes_check_memory(const sherd__cli *cli, const char *option, uint64_t budget)
+{
+    sherd_machine m = { .size = sizeof m };
+    char has[24];
+    if (budget == 0 || sherd_machine_get(&m, NULL)) return;
+    uint64_t most = m.memory_limit > 0 && m.memory_limit < m.memory ? m.memory_limit : m.memory;
+    if (most > 0 && budget > most)
+        sherd__cli_warn(cli, "%s is more than the %s of memory that this machine has",
+                        sherd__opt_where(cli, option), sherd__cli_bytes(most, has));
+}
+
 void sherd__nodes_say_start(const sherd__cli *cli, const sherd_cluster_options *o)
 {
     sherd_machine machine = { .size = sizeof machine };
@@ -68,6 +79,7 @@ void sherd__nodes_say_start(const sherd__cli *cli, const sherd_cluster_options *
     if (sherd_machine_get(&machine, NULL) == 0 && nodes > machine.cores)
         sherd__cli_say(cli, "starting %u nodes, which share the %u core%s of this machine", nodes,
                        machine.cores, machine.cores == 1 ? "" : "s");
+    if (nodes > 0) sherd__nodes_check_memory(cli, "node-memory", o->node_memory);
 }
 
 int sherd__nodes_options(sherd_cluster_options *o, bool opens, sherd__cli *cli, sherd_diag *d)
