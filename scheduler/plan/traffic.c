@@ -113,27 +113,34 @@ static uint32_t alike_from(uint64_t from, uint32_t step, uint32_t n)
     return fit < n ? (uint32_t)fit : n;
 }
 
+/* Returns the number of the next block that a task drops: those of resident blocks come first. */
+static uint32_t next_passing(const count *c)
+{
+    return 1 + c->shape.slots * c->shape.tiles + c->passing;
+}
+
 /* Returns the number of a slot's next cells, at most n, whose messages have the sizes of the first:
  * numbers are encoded to the base 128. */
 static uint32_t alike_cells(const count *c, const sherd__cell_sizes *s, uint32_t n)
 {
-    uint32_t after = 1 + c->shape.slots * c->shape.tiles, step = s->right.len ? 2 : 1;
+    uint32_t left = next_passing(c);
     n = alike_from(c->attempt + 1, 1, n);
     if (s->empty) return n;
-    n = alike_from((uint64_t)after + c->passing, step, n);
-    return s->right.len ? alike_from((uint64_t)after + c->passing + 1, step, n) : n;
+    if (!s->right.len) return alike_from(left, 1, n);
+    n = alike_from(left, 2, n);
+    return alike_from((uint64_t)left + 1, 2, n);
 }
 
 /* Counts n cells of a slot that begin with `cell` and are alike. */
 static void count_cells(count *c, sherd__cell cell, const sherd__cell_sizes *s, uint32_t n)
 {
     sherd__traffic *t = c->t;
-    uint32_t after = 1 + c->shape.slots * c->shape.tiles, attempt = c->attempt + 1;
+    uint32_t attempt = c->attempt + 1;
     c->attempt += n;
     if (s->empty) return;
     sherd__task task = { .op = c->p->op,
                          .flags = SHERD__DROP_LEFT,
-                         .left = after + c->passing,
+                         .left = next_passing(c),
                          .right = c->shape.resident ? right_number(c, cell) : 0,
                          .primes_len = c->shape.primes_len,
                          .result = s->result };
