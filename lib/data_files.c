@@ -254,16 +254,14 @@ bool sherd__data_ends_in(const char *path, const char *tail)
 
 int sherd__data_missing(const char *path, sherd_diag *d)
 {
-    static const char *const sets[][2] = { { "mnist", "`sherd fetch mnist` downloads it" },
-                                           { "fashion-mnist",
-                                             "`sherd fetch fashion-mnist` downloads it" } };
+    static const char *const sets[] = { "mnist", "fashion-mnist" };
     size_t len = strlen(path), at;
-    const char *hint = NULL;
+    char hint[64] = "";
     while (len > 0 && path[len - 1] == '/') len--;
     for (at = len; at > 0 && path[at - 1] != '/';) at--;
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
-        if (strlen(sets[i][0]) == len - at && memcmp(path + at, sets[i][0], len - at) == 0)
-            hint = sets[i][1];
+        if (strlen(sets[i]) == len - at && memcmp(path + at, sets[i], len - at) == 0)
+            snprintf(hint, sizeof hint, "`sherd fetch %s` downloads it", sets[i]);
     return sherd__fail(d, SHERD_EOPEN, hint, "%s: there is no such file or folder", path);
 }
 
