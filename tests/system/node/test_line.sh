@@ -27,7 +27,7 @@ report $? "without a port there is no line yet"
 run node --print-line --key node.key --listen :7001 --json
 [ $code = 0 ] && grep -q '"line": *"[^"]*:7001 key=sha256:' out; report $? "--print-line has JSON"
 
-# A node on all addresses names one of this machine, or its name if there is none but loopback.
+# A node on all addresses prints one of this machine, or the name of a machine that has loopback only.
 run node --print-line --key node.key --listen 0.0.0.0:7001
 /usr/bin/python3 -c "
 import socket, sys
