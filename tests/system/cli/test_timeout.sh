@@ -111,10 +111,6 @@ beside "--timeout ends a product with a node whose compute thread is blocked" \
     frozen 2 multiply A.npy B.npy -o C.npy -n 4 --scheme permute
 joined
 
-catches_int() { # process: checks that the command has installed its signal handler
-    caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status")
-    [ $((0x${caught:-0} & 2)) != 0 ]
-}
 stops() { # words, then a command that is interrupted once it has started
     words=$1 given=0
     shift
@@ -122,7 +118,7 @@ stops() { # words, then a command that is interrupted once it has started
         : >err
         "$@" >out 2>err </dev/null &
         pid=$!
-        await ${ready:-catches_int} $pid
+        await ${ready:-catches} $pid 2
         sleep 0.5
         began=$(now)
         kill -INT $pid
