@@ -92,6 +92,7 @@ struct sherd__allreduce_job {
     sherd__version *stock; /* a state for nodes that joined; becomes o.state once all agree on it */
     size_t fetch_len;
     double usual_ms;           /* moving average, from graded_ms to a round's end; 0: not known */
+    size_t numbers;            /* of the state */
     sherd__allreduce_ask *ask; /* the request in progress */
     uint32_t turned;           /* by how many members the partition is rotated */
     bool doubted;              /* members refused a step, and too few others confirmed it */

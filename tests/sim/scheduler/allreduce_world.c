@@ -339,12 +339,13 @@ static void falsify(const world *w, uint32_t i, const sherd__event *e)
     if (e->task.op == SHERD__OP_WHERE) falsify_where(w, i, bytes);
 }
 
-/* Turns an answer into a refusal. */
+/* Turns an answer into a refusal, and a refusal into one with another code. */
 static void refuse(world *w, uint32_t i, sherd__event *e)
 {
-    if (e->kind != SHERD__EV_RESULT || (i != w->refuses && i != w->refuses_too) ||
-        e->task.op != w->refused || w->refuse_times == 0)
-        return;
+    if ((i != w->refuses && i != w->refuses_too) || w->refuse_times == 0) return;
+    if (e->kind == SHERD__EV_REFUSED && e->refusal.task && e->task.op == w->refused)
+        e->refusal.code = w->refuse_code;
+    if (e->kind != SHERD__EV_RESULT || e->task.op != w->refused) return;
     w->refuse_times--;
     w->refused_under = w->job->id;
     sherd__fragment_free(e->fragment);
