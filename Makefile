@@ -255,10 +255,11 @@ mutants: ## break the code in known ways: each must turn its test red
 INSTALL    ?= install
 LIBDIR     ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+DOCDIR ?= $(PREFIX)/share/doc/sherd
 # Programs find a new library in the linker's cache. A user who may not write that cache installs under another PREFIX.
 LDCONFIG = $(if $(DESTDIR),,$(Q)PATH="$$PATH:/usr/sbin:/sbin" ldconfig 2>/dev/null || :)
 
-install: all ## install under DESTDIR and PREFIX: headers, libraries, command, man page
+install: all ## install under DESTDIR and PREFIX: headers, libraries, command, man page, documents
 	$(INSTALL) -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(INCLUDEDIR)/sherd" "$(DESTDIR)$(PREFIX)/share/man/man1"
 	$(INSTALL) -m 644 include/sherd/*.h "$(DESTDIR)$(INCLUDEDIR)/sherd/"
 	$(INSTALL) -m 644 $(B)/libsherd.a "$(DESTDIR)$(LIBDIR)/"
@@ -269,12 +270,17 @@ install: all ## install under DESTDIR and PREFIX: headers, libraries, command, m
 	  tools/sherd.pc.in >"$(DESTDIR)$(LIBDIR)/pkgconfig/sherd.pc"
 	$(if $(COMMAND),$(INSTALL) -m 755 $(COMMAND) "$(DESTDIR)$(PREFIX)/bin/sherd")
 	$(if $(wildcard docs/sherd.1),$(INSTALL) -m 644 docs/sherd.1 "$(DESTDIR)$(PREFIX)/share/man/man1/")
+	$(INSTALL) -d "$(DESTDIR)$(DOCDIR)/docs" "$(DESTDIR)$(DOCDIR)/examples/train"
+	$(INSTALL) -m 644 README.md CHANGELOG.md LICENSE "$(DESTDIR)$(DOCDIR)/"
+	$(INSTALL) -m 644 $(wildcard docs/*.md docs/*.json) "$(DESTDIR)$(DOCDIR)/docs/"
+	$(INSTALL) -m 644 $(wildcard examples/*.c examples/*.py examples/*.sh examples/Makefile) "$(DESTDIR)$(DOCDIR)/examples/"
+	$(INSTALL) -m 644 examples/train/*.conf "$(DESTDIR)$(DOCDIR)/examples/train/"
 	$(LDCONFIG)
 
 uninstall: ## remove what install put there
 	rm -f "$(DESTDIR)$(PREFIX)/bin/sherd" "$(DESTDIR)$(PREFIX)/share/man/man1/sherd.1" \
 	  "$(DESTDIR)$(LIBDIR)/libsherd.a" "$(DESTDIR)$(LIBDIR)"/libsherd.so* "$(DESTDIR)$(LIBDIR)/pkgconfig/sherd.pc"
-	rm -rf "$(DESTDIR)$(INCLUDEDIR)/sherd"
+	rm -rf "$(DESTDIR)$(INCLUDEDIR)/sherd" "$(DESTDIR)$(DOCDIR)"
 	$(LDCONFIG)
 
 clean: ## remove build/

@@ -314,8 +314,8 @@ const char *sherd__cli_plain(const char *text, char *out, size_t size);
 /** Returns {"schema": "sherd/multiply/1", "ok": true}. Fill it, then pass it to
  *  sherd__cli_json_end. */
 json_t *sherd__cli_json_new(const sherd__cli *cli);
-/** Makes a string from any bytes, for example a path. If they are not UTF-8, each byte beyond ASCII
- *  becomes '?'. NULL gives null. Returns NULL without memory. */
+/** Makes a string from any bytes, for example a path. Bytes that are not UTF-8 are escaped as \xff.
+ *  NULL gives null. Returns NULL without memory. */
 json_t *sherd__cli_json_text(const char *text);
 /** Writes one line to stdout and releases obj. SHERD_ENOMEM if obj is NULL; SHERD_EIO. */
 int sherd__cli_json_end(const sherd__cli *cli, json_t *obj, sherd_diag *d) SHERD_MUST;

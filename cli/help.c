@@ -143,7 +143,8 @@ void sherd__help_verbs(FILE *out)
     fputs("\n"
           "`sherd help VERB` begins with three examples. Options can be abbreviated. They can also "
           "be\n"
-          "set by SHERD_OPTION in the environment or `option = value` in ~/.config/sherd/config.\n",
+          "set by SHERD_OPTION in the environment or `option = value` in ~/.config/sherd/config.\n"
+          "Documents that messages name are in share/doc/sherd of the installation.\n",
           out);
 }
 

@@ -151,7 +151,7 @@ static const char *const intro =
     "Nodes come from -n N (started on this machine for one command), from --nodes FILE, or from a "
     "local cluster that runs already (sherd cluster up). All connections are TLS 1.3 with pinned "
     "keys.\n\n"
-    "permute shuffles and does not encrypt. THREATS.md describes what each scheme hides and what "
+    "permute shuffles and does not encrypt. docs/THREATS.md describes what each scheme hides and what "
     "it leaks.";
 
 static const char *const precedence =
@@ -190,6 +190,8 @@ static const char *const files[][2] = {
       "one-time masks, mode 0600: anyone who reads them can remove them from the data that they "
       "hid. Their counters are in ~/.local/state/sherd/masks ($XDG_STATE_HOME/sherd/masks where "
       "that is set)" },
+    { "share/doc/sherd", "under the prefix of the installation: README.md, and the documents that "
+                         "messages name (docs/TRAINING.md and others), examples and recipes" },
     { "*.npz",
       "metadata, mode 0600: anyone who reads it can undo the permutations. numpy.load opens it" },
 };

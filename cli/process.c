@@ -112,6 +112,7 @@ static void catch_signals(void)
 void sherd__process_start(void)
 {
     static const struct rlimit none = { 0, 0 };
+    prctl(PR_SET_NAME, "sherd"); /* a process that executed SHERD__SELF is called exe */
     fill_standard_descriptors();
     atomic_store(&signal_fd, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     sherd__file_stop_at(atomic_load(&signal_fd));

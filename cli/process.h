@@ -10,7 +10,7 @@
  * no file of ours gets such a number; writing to a closed stdout still fails. Ignores SIGPIPE and
  * SIGXFSZ. Catches SIGINT, SIGTERM and SIGHUP; a second signal ends the process at once. Forbids
  * core dumps and ptrace by other processes of the user, since the memory contains operands and
- * seeds.
+ * seeds. Names the process sherd.
  */
 void sherd__process_start(void);
 /** Has the effect of a first signal: sherd__cli_interrupted returns SIGALRM after this call, and

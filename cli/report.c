@@ -225,9 +225,16 @@ json_t *sherd__cli_json_text(const char *text)
 {
     json_t *s = text ? json_string(text) : json_null();
     if (s) return s;
-    char *copy = sherd__strdup(text);
-    for (char *p = copy; p && *p != '\0'; p++)
-        if ((unsigned char)*p >= 0x80) *p = '?';
+    size_t size = 4 * strlen(text) + 1, at = 0;
+    char *copy = sherd__alloc(size);
+    while (copy && *text != '\0') {
+        uint32_t code;
+        size_t len = character((const unsigned char *)text, &code);
+        if (len) memcpy(copy + at, text, len);
+        at += len ? len : (size_t)snprintf(copy + at, 5, "\\x%02x", (unsigned char)*text);
+        text += len ? len : 1;
+    }
+    if (copy) copy[at] = '\0';
     s = json_string(copy ? copy : "");
     sherd__free(copy);
     return s;
@@ -330,9 +337,11 @@ int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
     sherd_diag mine = *d;
     sherd__limit_ending();
     if (err == SHERD_EINTERRUPTED && sherd__cli_interrupted() == SIGALRM) {
+        /* "interrupted" alone says nothing of where the time went. */
+        bool says = *d->message && strcmp(d->message, "interrupted") != 0;
         mine = (sherd_diag){ 0 };
         err = sherd__fail(&mine, SHERD_ETIMEOUT, "allow more time with --timeout",
-                          "--timeout expired; %s", *d->message ? d->message : sherd_strerror(err));
+                          "--timeout expired%s%s", says ? "; " : "", says ? d->message : "");
     }
     sherd__progress_clear();
     bool reported = err != 0 && (cli->reported || (cli->json && print_json(cli, err, &mine)));

@@ -142,6 +142,33 @@ int sherd__recipe_tiers(const sherd__recipe *r, size_t *tiers,
              : sherd__fail(d, SHERD_EINVAL, NULL, "a network without parameters has no gradient");
 }
 
+double sherd__recipe_flops(const sherd__recipe *r)
+{
+    sherd__tensor_shape in = r->in;
+    double flops = 0;
+    for (size_t i = 0; i < r->len; i++) {
+        sherd__layer l = { .spec = r->layers[i], .in = in };
+        size_t outputs;
+        if (l.spec.kind->fit(&l, NULL) || !sherd__form_size(l.out, &outputs)) return 0;
+        /* Three products in which each output, or its gradient, uses a column of the weights. */
+        flops += (double)outputs * (6.0 * (double)l.rows + 50);
+        in = l.out;
+    }
+    return flops;
+}
+
+double sherd__shards_examples(const size_t *at, uint32_t shards, const sherd__local_steps *local)
+{
+    double examples = 0;
+    for (uint32_t i = 0; i < shards; i++) {
+        double len = (double)(at[i + 1] - at[i]);
+        if (local && local[i].steps)
+            len = (double)local[i].steps * (local[i].batch ? (double)local[i].batch : len);
+        examples += len;
+    }
+    return examples;
+}
+
 /* ---- accessors ------------------------------------------------------------------------------- */
 
 static const sherd__layer *tier_layer(const sherd__grader *g, size_t tier)

@@ -90,6 +90,14 @@ int sherd__grader_memory(const sherd__recipe *r, size_t batch, uint64_t *bytes,
 int sherd__recipe_tiers(const sherd__recipe *r, size_t *tiers,
                         size_t counts[SHERD__RECIPE_LAYERS_MAX], sherd_diag *d) SHERD_MUST;
 
+/** Returns the floating-point operations of a forward and a backward pass for one example, counting
+ *  a multiply-add as two and the other operations as 50 for each output of a layer. 0 if
+ *  a layer does not fit. */
+double sherd__recipe_flops(const sherd__recipe *r);
+/** Returns how many examples pass through the network for these shards: shard i has at[i + 1] -
+ *  at[i]. local: by shard; NULL: no local steps. */
+double sherd__shards_examples(const size_t *at, uint32_t shards, const sherd__local_steps *local);
+
 size_t sherd__grader_tiers(const sherd__grader *g);
 /** Returns how many numbers a tier has: weights row-major, then biases. */
 size_t sherd__grader_count(const sherd__grader *g, size_t tier);

@@ -42,7 +42,9 @@ typedef struct member {
     uint32_t from, to;   /* its shards: range of indices in the job's list */
     bool graded, summed; /* in this round */
     bool refused;        /* it reports that its part of this round does not fit */
-    bool denied;         /* it computed the doubted member's part and did not confirm the refusal */
+    int claim;           /* code of its last refusal since the doubt began; SHERD_OK: none */
+    bool accuses;        /* it refused the part in question */
+    bool denied;         /* it computed the part in question without an error */
     bool replied, moved; /* since the last WHERE: it answered; it made progress */
     sherd__allreduce_where where;
     uint64_t asked_ms;         /* time of the last WHERE that is not answered; 0: none */
@@ -90,10 +92,11 @@ struct sherd__allreduce_job {
     sherd__version *stock; /* a state for nodes that joined; becomes o.state once all agree on it */
     size_t fetch_len;
     double usual_ms;           /* moving average, from graded_ms to a round's end; 0: not known */
+    size_t numbers;            /* of the state */
     sherd__allreduce_ask *ask; /* the request in progress */
     uint32_t turned;           /* by how many members the partition is rotated */
-    uint32_t doubted;          /* the only member (node + 1) that refuses a step; 0: none */
-    uint32_t doubted_part;     /* its part of the partition */
+    bool doubted;              /* members refused a step, and too few others confirmed it */
+    uint32_t doubted_part;     /* the part of the partition that the first of them refused */
     int refused;               /* code of the last refusal; its text */
     char why[SHERD__TEXT_MAX + 420];
     uint32_t *shards; /* shards that count in this round, ascending */

@@ -8,6 +8,7 @@
  */
 #include "scheduler/allreduce/job.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +17,10 @@
 #include "scheduler/allreduce/internal.h"
 
 #define WAIT_MS 60000.0 /* at least, from the last gradient computed to the sum */
-#define WAIT_FIRST_MS 600000.0
+/* In the first sum, of which no time is known: each step of the schedule, and the rate of the
+ * slowest link in bytes per ms. */
+#define STEP_FIRST_MS 5000.0
+#define RATE_FIRST 64.0
 #define WAIT_TIMES 30.0
 
 /* A member that only waits for the sums of others is not slow. */
@@ -250,15 +254,20 @@ static void event(void *ctx, uint32_t node, sherd__event *e, uint64_t now_ms)
     move(j);
 }
 
+static double wait_max_ms(const sherd__allreduce_job *j)
+{
+    if (j->usual_ms > 0) return fmax(WAIT_MS, WAIT_TIMES * j->usual_ms);
+    return WAIT_MS + STEP_FIRST_MS * sherd__reduce_steps(j->o.train.kind, j->members) +
+           16 * (double)j->numbers / RATE_FIRST;
+}
+
 /* Ends a round in which all members have computed their gradients but the sum does not come, and
  * watch.c finds no member to blame. */
 static void tick(void *ctx, uint64_t now_ms)
 {
     sherd__allreduce_job *j = ctx;
-    double wait_ms = WAIT_TIMES * j->usual_ms;
+    double wait_ms = wait_max_ms(j);
     j->now_ms = now_ms;
-    if (wait_ms < WAIT_MS) wait_ms = WAIT_MS;
-    if (j->usual_ms <= 0) wait_ms = WAIT_FIRST_MS;
     sherd__work_tick(ctx, now_ms);
     if (!j->w.done) sherd__allreduce_watch_still(j);
     if (!j->w.done) sherd__allreduce_watch(j);
@@ -368,7 +377,9 @@ int sherd__allreduce_job_new(sherd__allreduce_job **out, const sherd__allreduce_
                                 .changed_ctx = opt->changed_ctx,
                                 .busy = busy,
                                 .wanted = "gradients of ",
-                                .silent = "does not compute gradients" };
+                                .silent = "does not compute gradients",
+                                .flops = sherd__recipe_flops(opt->train.recipe) };
+    j->numbers = opt->state->count;
     sherd__request_slot_init(&j->requests);
     j->text = sherd__alloc(opt->text_len);
     j->shards = sherd__calloc(shards, sizeof *j->shards);

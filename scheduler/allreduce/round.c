@@ -45,6 +45,8 @@ void sherd__allreduce_begin_step(sherd__allreduce_job *j)
         deal(j);
     }
     double by = divisor(j->ask->step);
+    const sherd__allreduce_step *s = j->ask->step;
+    sherd__work_expect(&j->w, j->w.flops * sherd__shards_examples(s->at, s->shards, s->local));
     j->phase = STEPPING;
     j->round++;
     j->graded_ms = 0;

@@ -17,8 +17,7 @@
 /* A member computes if it uses at least 1/ALIVE_SHARE of the time. A node that only answers pings
  * uses a tenth of that. */
 #define ALIVE_SHARE 500u
-#define BELIEVED_MS 600000.0 /* at least, while it reports processor time */
-#define BELIEVED_TIMES 30.0
+#define BELIEVED_TIMES 30.0 /* times the duration of a step, while it reports processor time */
 #define CONNECT_MS (4.0 * SHERD__HANDSHAKE_MS) /* links time out after one SHERD__HANDSHAKE_MS */
 
 static double quiet_ms(const sherd__allreduce_job *j)
@@ -29,9 +28,8 @@ static double quiet_ms(const sherd__allreduce_job *j)
 
 static bool believed(const sherd__allreduce_job *j, const member *m)
 {
-    double ms = BELIEVED_TIMES * j->w.usual_ms;
-    if (ms < BELIEVED_MS) ms = BELIEVED_MS;
-    return (double)(j->now_ms - m->w.since_ms) < ms;
+    double ms = BELIEVED_TIMES * j->w.usual_ms, first = sherd__work_first_ms(&j->w);
+    return (double)(j->now_ms - m->w.since_ms) < (ms > first ? ms : first);
 }
 
 void sherd__allreduce_take_alive(sherd__allreduce_job *j, member *m,

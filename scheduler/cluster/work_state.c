@@ -1,8 +1,8 @@
 /*
  * Functions shared by training works. If other nodes have answered the same kind of request since a
  * node was asked, its deadline follows from them (scheduler/cluster/deadline.h). Otherwise it is a
- * multiple of the time that answers have taken; before the first answer that time is unknown, so
- * the deadline is long. Bytes of work offset time in both cases: a node on a slow link is not
+ * multiple of the time that answers have taken; before the first answer that time is unknown, and
+ * the deadline follows from the operations of the request. Bytes of work offset time in both cases: a node on a slow link is not
  * silent.
  */
 #include "scheduler/cluster/work_state.h"
@@ -17,7 +17,7 @@
 
 #define SILENCE_MS 60000.0 /* minimum */
 #define FLOOR_MS 20000.0   /* minimum if other nodes have answered */
-#define SILENCE_FIRST_MS 600000.0
+#define SLOWEST 1e5        /* floating-point operations per ms that the slowest node makes */
 #define SILENCE_TIMES 30.0
 #define MOVED_BYTES 4096u /* more than the bytes of progress questions and their answers */
 
@@ -115,9 +115,19 @@ static bool others_have(const sherd__work_state *w, const sherd__work_node *n)
     return have > 0 && 2 * have >= others;
 }
 
+void sherd__work_expect(sherd__work_state *w, double flops)
+{
+    w->first_ms = flops / SLOWEST;
+}
+
+double sherd__work_first_ms(const sherd__work_state *w)
+{
+    return SILENCE_MS + w->first_ms;
+}
+
 static double silence_max_ms(const sherd__work_state *w)
 {
-    if (w->usual_ms <= 0) return SILENCE_FIRST_MS;
+    if (w->usual_ms <= 0) return sherd__work_first_ms(w);
     double ms = SILENCE_TIMES * w->usual_ms;
     return ms > SILENCE_MS ? ms : SILENCE_MS;
 }

@@ -39,6 +39,8 @@ typedef struct sherd__work_state {
     const char *wanted; /* "gradients of ": what is requested, before the node's name */
     const char *silent; /* "computes no gradient": reason given for a node that takes too long */
     double usual_ms;    /* moving average of the time of an answer; 0: unknown */
+    double flops;       /* operations for one example, as sherd__recipe_flops counts them */
+    double first_ms;    /* time of the slowest node for the latest request (sherd__work_expect) */
     bool done;
     int err;
     sherd_diag diag;
@@ -54,6 +56,10 @@ sherd__work_node *sherd__work_node_at(const sherd__work_state *w, uint32_t node)
 void sherd__work_stop(sherd__work_state *w, int err, const char *hint, const char *message);
 /** Makes the node drop everything of this work, and cancels its requests. */
 void sherd__work_forget(sherd__work_state *w, uint32_t node);
+/** A request of so many operations is about to be sent. */
+void sherd__work_expect(sherd__work_state *w, double flops);
+/** Returns how long a node may take for a request as long as no answer has been received. */
+double sherd__work_first_ms(const sherd__work_state *w);
 /** The node has just been sent a request: its time starts. */
 void sherd__work_asked(sherd__work_state *w, uint32_t node, uint64_t now_ms);
 /** The node has answered something. */

@@ -19,6 +19,8 @@
 
 #define JOIN_AGAIN_MS 100u /* delay before a busy node is asked again */
 #define JOIN_TRIES 600u
+#define CLIP_TIMES 8.0  /* a gradient of each example costs more than one of a batch */
+#define MASK_FLOPS 20.0 /* of one number of a mask */
 #define WINDOWS_MAX ((uint64_t)1 << 20) /* costs are kept by window up to this, else together */
 
 /* ---- members ------------------------------------------------------------------------------- */
@@ -509,7 +511,10 @@ int sherd__secure_job_new(sherd__secure_job **out, const sherd__secure_job_optio
                                 .busy = busy,
                                 .wanted = "",
                                 .silent = "does not answer",
+                                .flops = CLIP_TIMES * sherd__recipe_flops(opt->train.recipe),
                                 .apart = true };
+    sherd__work_expect(&j->w, (double)opt->train.rows * j->w.flops +
+                                  MASK_FLOPS * (double)opt->count * opt->nodes);
     j->opened_step = UINT64_MAX;
     sherd__request_slot_init(&j->requests);
     j->text = sherd__alloc(opt->text_len);

@@ -135,6 +135,7 @@ static void give(sherd__train_job *j, uint32_t node, uint64_t now_ms)
     train_node *n = &j->nodes[node];
     flight *f = j->todo;
     given g = { .flight = f };
+    const sherd__part *p = f->part;
     int err = sherd__train_send(j, node, &g);
     if (err == SHERD_ENOMEM)
         sherd__work_stop(&j->w, err, NULL, "out of memory for data that is sent to nodes");
@@ -146,6 +147,9 @@ static void give(sherd__train_job *j, uint32_t node, uint64_t now_ms)
     f->next = NULL;
     f->asked = (double)(now_ms - j->began_ms) * 1e-3;
     n->has[n->has_len++] = g;
+    sherd__work_expect(&j->w,
+                       j->w.flops * sherd__shards_examples(p->at + p->first, p->shards,
+                                                           p->local ? p->local + p->first : NULL));
     if (n->has_len == 1) sherd__work_asked(&j->w, node, now_ms);
 }
 
@@ -406,6 +410,7 @@ int sherd__train_job_new(sherd__train_job **out, const sherd__train_job_options 
                                 .busy = busy,
                                 .wanted = "gradients of ",
                                 .silent = "does not compute gradients",
+                                .flops = sherd__recipe_flops(opt->train.recipe),
                                 .apart = true };
     j->posted_last = &j->posted;
     j->back_last = &j->back;

@@ -9,6 +9,7 @@
 #   report  prints a status and a name as a line of TAP, and the latest output if the status is not 0
 #   skip    prints a skipped name and the reason
 #   fails   checks an exit code and words of stderr, for the arguments of run
+#   catches checks that a process is the command and handles a signal: 2 is SIGINT, 0x4000 SIGTERM
 #   await   repeats a command until it succeeds, for at most a minute
 #   is_log  checks each line of these files against docs/train-log.schema.json
 #   gone    waits until none of these processes exists, for at most a minute
@@ -55,6 +56,11 @@ await() {
         looks=$((looks + 1))
         sleep 0.1
     done
+}
+catches() { # process, signal as a mask: checks that the process is the command and has a handler of the signal
+    # A shell that has not executed the command yet may have a handler of its own.
+    caught=$(sed -n '/^Name:[[:space:]]*sherd$/,$s/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
+    [ $((0x${caught:-0} & $2)) != 0 ]
 }
 none_lives() { for p; do grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$p/status" && return 1; done; return 0; }
 is_log() { /usr/bin/python3 "$R/tests/support/log_schema.py" "$@" >>err 2>&1; }

@@ -339,12 +339,13 @@ static void falsify(const world *w, uint32_t i, const sherd__event *e)
     if (e->task.op == SHERD__OP_WHERE) falsify_where(w, i, bytes);
 }
 
-/* Turns an answer into a refusal. */
+/* Turns an answer into a refusal, and a refusal into one with another code. */
 static void refuse(world *w, uint32_t i, sherd__event *e)
 {
-    if (e->kind != SHERD__EV_RESULT || i != w->refuses || e->task.op != w->refused ||
-        w->refuse_times == 0)
-        return;
+    if ((i != w->refuses && i != w->refuses_too) || w->refuse_times == 0) return;
+    if (e->kind == SHERD__EV_REFUSED && e->refusal.task && e->task.op == w->refused)
+        e->refusal.code = w->refuse_code;
+    if (e->kind != SHERD__EV_RESULT || e->task.op != w->refused) return;
     w->refuse_times--;
     w->refused_under = w->job->id;
     sherd__fragment_free(e->fragment);
@@ -509,7 +510,7 @@ void allreduce_world_open(world *w, const training *t)
     memset(w, 0, sizeof *w);
     w->kill = w->freeze = w->sever = w->mute = w->deaf = w->back = w->liar = w->other = NOBODY;
     w->liar_links = w->keeps = w->dumb = w->hurries = w->flaps = w->absent = w->doubts = NOBODY;
-    w->stuck = w->slow = w->refuses = NOBODY;
+    w->stuck = w->slow = w->refuses = w->refuses_too = NOBODY;
     w->idle = 10000;
     w->now = 1000;
     w->memory = (uint64_t)16 << 20;

@@ -68,6 +68,7 @@ typedef struct world {
     uint64_t slow_until;
     uint64_t idle;             /* virtual ms that pass when nothing moves */
     uint32_t refuses, refused; /* a node that refuses this operation; refuse_times: how often */
+    uint32_t refuses_too;      /* another such node */
     uint64_t refuse_times;
     int refuse_code;
     uint64_t refused_under;          /* the id of the meeting that it refused last */

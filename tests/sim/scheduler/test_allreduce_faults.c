@@ -58,8 +58,10 @@ static void reports_that_bytes_move_are_accepted_for_a_limited_time(void **unuse
         begin(&x, seed);
         x.w.mute = x.w.hurries = (uint32_t)(draw() % x.t.nodes);
         allreduce_trial_start(&x);
+        uint64_t began = x.w.now;
         allreduce_trial_train(&x);
         one_is_gone(&x, x.w.mute, "sends no parts to others");
+        if (x.w.now - began > 480000) fail_msg("%d ms: %s", (int)(x.w.now - began), x.w.log);
         allreduce_trial_close(&x);
     }
 }

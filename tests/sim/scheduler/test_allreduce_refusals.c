@@ -156,6 +156,23 @@ static void a_member_that_alone_finds_that_a_step_does_not_fit_is_left_out(void 
     }
 }
 
+/* In the same step, each of another part. */
+static void two_members_that_report_falsely_are_left_out_and_the_training_completes(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        trial x;
+        begin(&x, seed, 4);
+        refuses(&x, SHERD__OP_STEP, seed % 4 ? SHERD_EBUSY : SHERD_ERANGE, ALWAYS);
+        x.w.refuses_too = (x.w.refuses + 1 + (uint32_t)draw() % (x.t.nodes - 1)) % x.t.nodes;
+        allreduce_trial_start(&x);
+        allreduce_trial_train(&x);
+        if (x.s.members != x.t.nodes - 2) fail_msg("seed %d: %s", (int)seed, x.w.log);
+        assert_int_equal(sherd__gradients_stats_of(&x.there.stepper)->rescaled, 0);
+        allreduce_trial_close(&x);
+    }
+}
+
 /* A single member cannot be compared with others. */
 static void a_single_member_is_believed(void **unused)
 {
@@ -173,18 +190,38 @@ static void a_single_member_is_believed(void **unused)
 }
 
 /* Gradients far beyond the first scales: all members that compute them report so. */
+static void begin_beyond_the_scales(trial *x, uint64_t seed, uint32_t least)
+{
+    begin(x, seed, least);
+    x->t.before = 1e-9;
+    allreduce_run_end(&x->here);
+    allreduce_run_end(&x->there);
+    allreduce_run_here(&x->here, &x->w, &x->t);
+    allreduce_run_begin(&x->there, &x->w, &x->t);
+}
+
+static void a_false_report_that_no_scale_fits_does_not_end_the_training(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        trial x;
+        begin_beyond_the_scales(&x, seed, 3);
+        refuses(&x, SHERD__OP_STEP, SHERD_ERANGE, ALWAYS);
+        allreduce_trial_start(&x);
+        allreduce_trial_train(&x);
+        one_is_gone(&x, x.w.refuses,
+                    "reports that a step does not fit, and others report that it does (n");
+        allreduce_trial_close(&x);
+    }
+}
+
 static void steps_that_really_do_not_fit_cost_no_member_its_place(void **unused)
 {
     (void)unused;
     uint64_t rescaled = 0;
     for (uint64_t seed = 1; seed <= 24; seed++) {
         trial x;
-        begin(&x, seed, 2);
-        x.t.before = 1e-9;
-        allreduce_run_end(&x.here);
-        allreduce_run_end(&x.there);
-        allreduce_run_here(&x.here, &x.w, &x.t);
-        allreduce_run_begin(&x.there, &x.w, &x.t);
+        begin_beyond_the_scales(&x, seed, 2);
         allreduce_trial_start(&x);
         allreduce_trial_train(&x);
         assert_int_equal(x.s.members, x.t.nodes);
@@ -229,7 +266,7 @@ static void a_member_that_computes_nothing_is_identified_within_seconds(void **u
     }
 }
 
-/* Nine minutes for its first step, while others take no time. */
+/* Most of a minute for its first step, while others take no time. */
 static void a_member_that_is_slow_in_the_first_step_stays(void **unused)
 {
     (void)unused;
@@ -237,13 +274,33 @@ static void a_member_that_is_slow_in_the_first_step_stays(void **unused)
         trial x;
         begin(&x, seed, 2);
         x.w.slow = (uint32_t)(draw() % x.t.nodes);
-        x.w.slow_until = x.w.now + 540000;
+        x.w.slow_until = x.w.now + 54000;
         x.w.idle = 100;
         x.w.later = true;
         allreduce_trial_start(&x);
         allreduce_trial_train(&x);
         if (x.s.members != x.t.nodes || x.s.repeated) fail_msg("%s", x.w.log);
-        assert_true(x.w.now >= 540000);
+        assert_true(x.w.now >= 54000);
+        allreduce_trial_close(&x);
+    }
+}
+
+/* Its reports of processor time cannot be checked. */
+static void a_member_that_only_reports_that_it_computes_is_left_out_after_two_minutes(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        trial x;
+        begin(&x, seed, 2);
+        x.w.slow = (uint32_t)(draw() % x.t.nodes);
+        x.w.slow_until = UINT64_MAX;
+        x.w.idle = 100;
+        x.w.later = true;
+        uint64_t began = x.w.now;
+        allreduce_trial_start(&x);
+        allreduce_trial_train(&x);
+        if (x.s.members != x.t.nodes - 1) fail_msg("%s", x.w.log);
+        if (x.w.now - began > 125000) fail_msg("%d ms: %s", (int)(x.w.now - began), x.w.log);
         allreduce_trial_close(&x);
     }
 }
@@ -257,11 +314,14 @@ int main(void)
         cmocka_unit_test(a_node_that_stays_busy_is_asked_less_and_less_often),
         cmocka_unit_test(a_single_busy_node_ends_the_training_with_its_own_text),
         cmocka_unit_test(a_member_that_alone_finds_that_a_step_does_not_fit_is_left_out),
+        cmocka_unit_test(two_members_that_report_falsely_are_left_out_and_the_training_completes),
         cmocka_unit_test(a_single_member_is_believed),
+        cmocka_unit_test(a_false_report_that_no_scale_fits_does_not_end_the_training),
         cmocka_unit_test(steps_that_really_do_not_fit_cost_no_member_its_place),
         cmocka_unit_test(a_member_that_cannot_finish_a_sum_is_postponed),
         cmocka_unit_test(a_member_that_computes_nothing_is_identified_within_seconds),
         cmocka_unit_test(a_member_that_is_slow_in_the_first_step_stays),
+        cmocka_unit_test(a_member_that_only_reports_that_it_computes_is_left_out_after_two_minutes),
     };
     return cmocka_run_group_tests(tests, NULL, allreduce_keys_free);
 }

@@ -181,13 +181,12 @@ run multiply pipe B.npy -o C.npy -n 3 --scheme share
 [ $code = 0 ] && cmp here.npy C.npy >>err 2>&1
 report $? "a pipe with a slow writer is read to its end"
 cp here.npy C.npy
-catches_term() { caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status") && [ $((0x$caught & 0x4000)) != 0 ]; }
 for pipe in pipe half; do # no writer; a writer that stopped after 50 bytes
     interrupted=1
     [ $pipe = pipe ] || { mkfifo half; (head -c 50 A.npy; exec sleep 60) >half & writer=$!; }
     timeout -s KILL 20 sh -c 'echo $$ >pid; exec "$@"' sh "$S" multiply $pipe B.npy -o C.npy -n 2 >out 2>err </dev/null &
     waits=$!
-    await test -s pid && await catches_term "$(cat pid)" && kill "$(cat pid)"
+    await test -s pid && await catches "$(cat pid)" 0x4000 && kill "$(cat pid)"
     wait $waits; code=$?
     rm -f pid
     [ $code = 130 ] && grep -q "^sherd: multiply: $pipe: interrupted before its writer ended" err && cmp here.npy C.npy >>err 2>&1 &&

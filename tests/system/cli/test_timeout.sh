@@ -14,6 +14,8 @@ trap 'kill $holder $reader 2>/dev/null; wait; rm -rf "$T"' EXIT
 import numpy as np
 r = np.random.RandomState(1)
 np.save('A.npy', r.randn(300, 200)); np.save('B.npy', r.randn(200, 900))
+np.lib.format.open_memmap('huge.npy', mode='w+', dtype=np.float64, shape=(200000, 8000)) # a hole
+np.save('h.npy', r.randn(8000, 2))
 x = r.randn(6000, 50); np.savez('d.npz', x=x, y=(x[:, 0] > 0).astype(int))" 2>err
 cat >net.conf <<'E'
 input = 50
@@ -65,6 +67,8 @@ beside "--timeout ends a plan of a silent pipe" \
     ends 124 1000 'time' "$S" plan silent B.npy -n 2 --timeout 1
 beside "--timeout ends an element-wise operation on a silent pipe" \
     ends 124 1000 'time' "$S" apply tanh silent -o C.npy -n 2 --timeout 1
+beside "--timeout ends the search for the largest number of a huge operand" \
+    ends 124 1000 '--timeout expired$' "$S" multiply huge.npy h.npy -o C.npy -n 2 --scheme share --timeout 1
 beside "--timeout ends the demonstration" \
     ends 124 1000 'time' "$S" demo --timeout 1
 full() { "$S" multiply A.npy B.npy -o - -n 2 --timeout 1 >full 2>err; }
@@ -111,10 +115,6 @@ beside "--timeout ends a product with a node whose compute thread is blocked" \
     frozen 2 multiply A.npy B.npy -o C.npy -n 4 --scheme permute
 joined
 
-catches_int() { # process: checks that the command has installed its signal handler
-    caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status")
-    [ $((0x${caught:-0} & 2)) != 0 ]
-}
 stops() { # words, then a command that is interrupted once it has started
     words=$1 given=0
     shift
@@ -122,7 +122,7 @@ stops() { # words, then a command that is interrupted once it has started
         : >err
         "$@" >out 2>err </dev/null &
         pid=$!
-        await ${ready:-catches_int} $pid
+        await ${ready:-catches} $pid 2
         sleep 0.5
         began=$(now)
         kill -INT $pid

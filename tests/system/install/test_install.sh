@@ -38,8 +38,12 @@ cache_is_updated() {
 }
 everything_is_there() {
     local f ok=0
-    for f in bin/sherd include/sherd/sherd.h lib/libsherd.a lib/libsherd.so lib/pkgconfig/sherd.pc share/man/man1/sherd.1; do
+    for f in bin/sherd include/sherd/sherd.h lib/libsherd.a lib/libsherd.so lib/pkgconfig/sherd.pc share/man/man1/sherd.1 \
+        share/doc/sherd/README.md share/doc/sherd/examples/train/mnist.conf; do
         [ -s "$work/final/$f" ] || { echo "missing: $f"; ok=1; }
+    done
+    for f in $(grep -rhoE 'docs/[A-Z]+\.md' cli lib learn scheduler store node --include=*.c | sort -u); do
+        cmp "$f" "$work/final/share/doc/sherd/$f" || ok=1
     done
     for f in include/sherd/*.h; do
         cmp "$f" "$work/final/$f" || ok=1

@@ -7,6 +7,7 @@
  */
 #include "tests/vectors/exact.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
@@ -16,6 +17,7 @@
 #include "core/alloc.h"
 #include "matrix/gemm.h"
 #include "scheduler/cluster/launch.h"
+#include "sherd/masks.h"
 #include "sherd/product.h"
 
 extern char **environ;
@@ -35,6 +37,7 @@ static const struct way {
     { "share", SHERD_SHARE, 0, false, 1, 0 },
     { "share against 2, with a spare", SHERD_SHARE, 0, false, 2, 1 },
     { "share1", SHERD_SHARE1, 0, false, 1, 0 },
+    { "blind", SHERD_BLIND, 0, false, 0, 0 },
 };
 #define WAYS (sizeof ways / sizeof *ways)
 
@@ -112,8 +115,9 @@ static void close_site(site *s, sherd_cluster *c)
     sherd_cluster_close(c);
     sherd__launch_stop(s->launch, 0);
     sherd_identity_free(s->key);
-    unlink(s->key_file);
-    unlink(s->node_file);
+    DIR *dir = opendir(s->dir);
+    for (struct dirent *e; dir && (e = readdir(dir));) (void)unlinkat(dirfd(dir), e->d_name, 0);
+    if (dir) closedir(dir);
     rmdir(s->dir);
 }
 
@@ -134,16 +138,36 @@ static bool as_asked(sherd_cluster *c, uint32_t threads)
     return true;
 }
 
+static bool hides(const struct way *w)
+{
+    return w->colluding > 0 || w->scheme == SHERD_BLIND;
+}
+
 /* Returns whether the scheme supports this case with so few nodes. */
 static bool fits(uint32_t nodes, const cluster_case *v, const struct way *w)
 {
+    if (w->scheme == SHERD_BLIND) return v->private_primes > 0;
     return w->colluding == 0 || (v->private_primes > 0 && nodes > 2 * w->colluding + w->spare);
 }
 
-static bool product(sherd_cluster *cluster, const cluster_case *v, const struct way *w,
-                    sherd_view a, sherd_view b)
+/* Makes masks for B in the folder of the site, which also keeps their counter. */
+static bool prepare(const site *s, const cluster_case *v, sherd_view b, char masks[64])
 {
-    uint32_t primes = w->colluding ? v->private_primes : v->primes;
+    sherd_masks_options o = { .size = sizeof o };
+    sherd_diag d = { 0 };
+    o.rows = v->n;
+    o.bits_a = v->a == SHERD_U8 ? 9 : v->bits; /* sign included */
+    o.bits_b = v->bits_b;
+    o.state = s->dir;
+    snprintf(masks, 64, "%s/masks", s->dir);
+    return !sherd_masks_prepare(masks, b, &o, NULL, &d) || complain(v->name, d.message, "masks");
+}
+
+static bool product(const site *s, sherd_cluster *cluster, const cluster_case *v,
+                    const struct way *w, sherd_view a, sherd_view b)
+{
+    uint32_t primes = hides(w) ? v->private_primes : v->primes;
+    char masks[64];
     double *c = malloc(v->n * v->m * sizeof *c);
     sherd_product_options o = { .size = sizeof o };
     sherd_report r = { .size = sizeof r };
@@ -151,7 +175,13 @@ static bool product(sherd_cluster *cluster, const cluster_case *v, const struct 
     o.scheme = w->scheme;
     o.exact = true;
     o.bits = v->bits;
-    o.bits_b = w->colluding ? v->bits_b : 0;
+    o.bits_b = hides(w) ? v->bits_b : 0;
+    if (w->scheme == SHERD_BLIND) {
+        if (!prepare(s, v, b, masks)) return false;
+        o.bits = o.bits_b = 0; /* the file has them */
+        o.masks = masks;
+        o.masks_state = s->dir;
+    }
     o.colluding = w->colluding;
     o.spare = w->spare;
     o.group = w->group;
@@ -166,7 +196,7 @@ static bool product(sherd_cluster *cluster, const cluster_case *v, const struct 
     return good;
 }
 
-static bool products(sherd_cluster *c)
+static bool products(const site *s, sherd_cluster *c)
 {
     uint32_t nodes = sherd_cluster_size(c);
     bool good = true;
@@ -175,7 +205,7 @@ static bool products(sherd_cluster *c)
         if (nodes > v->nodes_max) continue;
         sherd_view a = cluster_operand(v, 'A'), b = cluster_operand(v, 'B');
         for (size_t j = 0; good && j < WAYS; j++)
-            good = !fits(nodes, v, &ways[j]) || product(c, v, &ways[j], a, b);
+            good = !fits(nodes, v, &ways[j]) || product(s, c, v, &ways[j], a, b);
         free((void *)(uintptr_t)a.data);
         free((void *)(uintptr_t)b.data);
     }
@@ -189,7 +219,7 @@ static int compute(uint32_t nodes, uint32_t threads)
     signal(SIGPIPE, SIG_IGN);
     sherd__blas_threads_set(threads);
     bool good = open_site(&s, nodes, threads, &c);
-    good = good && as_asked(c, threads) && library_products() && products(c);
+    good = good && as_asked(c, threads) && library_products() && products(&s, c);
     close_site(&s, c);
     return good ? 0 : 1;
 }

@@ -33,6 +33,7 @@ fake skips 'echo "ok 1 - a"; echo "not ok 2 # SKIP no_device"'
 fake crashes 'echo "ok 1 - a"; kill -SEGV $$'
 fake hangs 'echo "ok 1 - a"; sleep 60'
 fake silent 'exit 0'
+fake leaves 'sleep 61.74 & echo "not ok 1 - a"; exit 1'
 fake orphan 'echo "ok 1 - a"; sleep 61.73 & exec sleep 62'
 script quiet 'exit 0'
 script loses 'exit 3'
@@ -50,5 +51,6 @@ expect "a script counts by its exit status" "1 passed, 1 failed, 1 skipped" 1 's
 expect "a script may print TAP" "1 passed, 0 failed, 1 skipped" 0 'skip system/x/talks.sh: no such thing' tests/system/x/talks.sh
 expect "a run without tests is a failure" "no test matches" 1 'no test'
 expect "processes of a stopped test are stopped, too" "1 passed, 1 failed, 0 skipped" 1 'stopped' $u/orphan
-if pgrep -f '^sleep 61\.73$' >/dev/null; then echo "not ok - an orphan process is still running"; failed=1; fi
+expect "a test that fails leaves a process behind" "0 passed, 1 failed, 0 skipped" 1 'not ok 1' $u/leaves
+if pgrep -f '^sleep 61\.7[34]$' >/dev/null; then echo "not ok - an orphan process is still running"; failed=1; fi
 exit $failed

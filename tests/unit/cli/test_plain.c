@@ -68,6 +68,18 @@ static void bytes_that_are_not_utf8_are_escaped(void **s)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_shown(bad[i][0], bad[i][1]);
 }
 
+/* As in messages; controls are escaped as JSON escapes them. */
+static void json_keeps_characters_and_escapes_other_bytes(void **s)
+{
+    (void)s;
+    json_t *whole = sherd__cli_json_text("caf\u00e9\n"),
+           *mixed = sherd__cli_json_text("\u20ac\xff.");
+    assert_string_equal(json_string_value(whole), "caf\u00e9\n");
+    assert_string_equal(json_string_value(mixed), "\u20ac\\xff.");
+    json_decref(whole);
+    json_decref(mixed);
+}
+
 static void a_character_is_never_cut(void **s)
 {
     (void)s;
@@ -84,6 +96,7 @@ int main(void)
         cmocka_unit_test(ordinary_text_is_kept),
         cmocka_unit_test(characters_that_a_terminal_obeys_are_escaped),
         cmocka_unit_test(bytes_that_are_not_utf8_are_escaped),
+        cmocka_unit_test(json_keeps_characters_and_escapes_other_bytes),
         cmocka_unit_test(a_character_is_never_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 
 #include "core/alloc.h"
 #include "core/rand.h"
+#include "learn/grader.h"
 #include "learn/recipe.h"
 #include "learn/recipe_keys.h"
 
@@ -435,6 +436,25 @@ static void members_are_numbered_over_layers_with_parameters(void **s)
     sherd__network_free(n);
 }
 
+static void operations_of_an_example_are_counted(void **s)
+{
+    (void)s;
+    sherd__recipe r = { .in = { 8, 8, 2 }, .len = 3 };
+    r.layers[0] = (sherd__layer_spec){
+        .kind = &sherd__layer_conv2d, .units = 3, .window = 3, .stride = 1
+    };
+    r.layers[1] = (sherd__layer_spec){ .kind = &sherd__layer_flatten };
+    r.layers[2] = (sherd__layer_spec){ .kind = &sherd__layer_dense, .units = 10 };
+    double conv = 6 * 6 * 3 * (6 * 18 + 50), dense = 10 * (6 * 108 + 50);
+    assert_true(sherd__recipe_flops(&r) == conv + 108 * 50 + dense);
+    r.layers[0].window = 9; /* larger than the image */
+    assert_true(sherd__recipe_flops(&r) == 0);
+    const size_t at[] = { 10, 14, 20 };
+    const sherd__local_steps local[] = { { .steps = 3 }, { .steps = 2, .batch = 4 } };
+    assert_true(sherd__shards_examples(at, 2, NULL) == 10);
+    assert_true(sherd__shards_examples(at, 2, local) == 3 * 4 + 2 * 4);
+}
+
 static void without_memory_nothing_is_read(void **s)
 {
     (void)s;
@@ -471,6 +491,7 @@ int main(void)
         cmocka_unit_test(every_key_is_documented),
         cmocka_unit_test(layers_that_do_not_fit_are_named),
         cmocka_unit_test(members_are_numbered_over_layers_with_parameters),
+        cmocka_unit_test(operations_of_an_example_are_counted),
         cmocka_unit_test(without_memory_nothing_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,11 +98,27 @@ static void an_expelled_node_keeps_half_of_its_excess(void **s)
     for (uint32_t i = 0; i < NODES; i++) lose(&t, i);
 }
 
+/* 3e9 operations take the slowest node half a minute. */
+static void a_first_answer_is_waited_for_as_long_as_its_operations_may_take(void **s)
+{
+    (void)s;
+    world t;
+    begin(&t);
+    t.w.usual_ms = 0;
+    sherd__work_expect(&t.w, 3e9);
+    pass(&t, 80000, 0, 0, 0);
+    for (uint32_t i = 0; i < NODES; i++) assert_int_equal(t.expelled[i], 0);
+    pass(&t, 20000, 0, 0, 0);
+    for (uint32_t i = 0; i < NODES; i++) assert_int_equal(t.expelled[i], SHERD_ESILENT);
+    for (uint32_t i = 0; i < NODES; i++) lose(&t, i);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lost_node_does_not_extend_deadlines),
         cmocka_unit_test(an_expelled_node_keeps_half_of_its_excess),
+        cmocka_unit_test(a_first_answer_is_waited_for_as_long_as_its_operations_may_take),
     };
     return cmocka_run_group_tests_name("scheduler/work_state", tests, NULL, NULL);
 }
