@@ -15,7 +15,7 @@
 
 #include "matrix/residue_bytes.h"
 
-enum { PAGE = 4096, RANDOM = 0, WORST = 1, BEYOND = 2 };
+enum { PAGE = 4096, RANDOM = 0, WORST = 1, BEYOND = 2, LARGE = 3 };
 
 static uint64_t state = 17;
 
@@ -51,6 +51,7 @@ static void fill(uint8_t *at, size_t n, uint32_t p, int half, int how)
     for (size_t i = 0; i < n; i++) {
         int v = (int)draw(p) - half;
         if (how == WORST) v = half ? -half : (int)p - 1;
+        if (how == LARGE) v = half ? (int)draw(16) - half : (int)(p - 1 - draw(16));
         if (how == BEYOND) v = half ? -128 : 255;
         at[i] = (uint8_t)v;
     }
