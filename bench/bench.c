@@ -18,6 +18,7 @@
 #include "core/cpu.h"
 #include "core/suggest.h"
 #include "matrix/gemm.h"
+#include "matrix/residue_bytes.h"
 #include "matrix/residue_limbs.h"
 #include "sherd/version.h"
 
@@ -72,10 +73,12 @@ static void show_machine(const sherd__bench *b, json_t *out)
                         "figures",
                         load, b->cores);
     if (!out)
-        printf("sherd %s: OpenBLAS with its %s kernels, %s%u core%s, %u nodes on this machine\n",
-               sherd_version(), sherd__blas_core(),
-               sherd__limbs_here() ? "AMX for packed residues, " : "", b->cores,
-               b->cores == 1 ? "" : "s", SHERD__BENCH_NODES);
+        printf(
+            "sherd %s: OpenBLAS with its %s kernels, %sbyte products by %s, %u core%s, %u nodes on this machine\n",
+            sherd_version(), sherd__blas_core(),
+            sherd__limbs_here() ? "AMX for packed residues, " : "",
+            sherd__bytes_path_name(sherd__bytes_path_here()), b->cores, b->cores == 1 ? "" : "s",
+            SHERD__BENCH_NODES);
     if (!out && was)
         printf("%s set in the environment: unset for this run (--keep-env keeps it)\n", was);
     for (size_t i = 0; i < VARIABLES; i++) {
@@ -87,6 +90,8 @@ static void show_machine(const sherd__bench *b, json_t *out)
     if (!out) return;
     json_object_set_new(out, "blas_core", json_string(sherd__blas_core()));
     json_object_set_new(out, "amx", json_boolean(sherd__limbs_here()));
+    json_object_set_new(out, "byte_products",
+                        json_string(sherd__bytes_path_name(sherd__bytes_path_here())));
     json_object_set_new(out, "cores", json_integer((json_int_t)b->cores));
     json_object_set_new(out, "load_average", json_real(load));
     json_object_set_new(out, "nodes", json_integer(SHERD__BENCH_NODES));
@@ -232,7 +237,8 @@ const sherd__verb sherd__verb_bench = {
         "\n"
         "memory: VmHWM of a process that does nothing but the product, less operands and result.\n"
         "\n"
-        "modular: modulo the first prime, one BLAS thread for both. encode: float64 in, 17 bits, "
+        "modular: modulo the first prime, one BLAS thread for both. bytes: modulo 251, one thread for "
+        "both; operands are laid out in each run. encode: float64 in, 17 bits, "
         "two primes, fresh masks included, packed shares; bytes read and written against those "
         "of memcpy, all cores for both. freivalds: both operands projected, answers modulo two "
         "primes checked, on one thread; against the two products on all cores.\n\nshare-2048, "

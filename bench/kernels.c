@@ -14,6 +14,7 @@
 #include "crypto/lagrange.h"
 #include "matrix/gemm.h"
 #include "matrix/residue.h"
+#include "matrix/residue_bytes.h"
 #include "schemes/share/internal.h"
 
 #define PRIMES 2u
@@ -173,6 +174,95 @@ const sherd__kind sherd__bench_modular = { sizeof(checking), open_checking, turn
                                            close_checking,   false,         false };
 const sherd__kind sherd__bench_freivalds = { sizeof(checking), open_checking, turn_freivalds, NULL,
                                              close_checking,   false,         false };
+
+/* ---- products of bytes ----------------------------------------------------------------------- */
+
+/* Operands of a product modulo a byte prime, the same integers as doubles, and both results. */
+typedef struct bytes {
+    size_t n, k, m;
+    double *memory, *u, *v, *y;
+    uint8_t *a, *b, *left, *right, *out; /* a is the allocation of all */
+} bytes;
+
+static uint8_t *aligned(uint8_t *at)
+{
+    return at + (64 - (uintptr_t)at % 64) % 64;
+}
+
+static int open_bytes(sherd__bench *b, void *state, const void *spec, sherd_diag *d)
+{
+    bytes *x = state;
+    const sherd__kernel_spec *o = spec;
+    size_t n = x->n = b->quick ? o->n_quick : o->n, k = x->k = b->quick ? o->k_quick : o->k;
+    size_t m = x->m = b->quick ? o->m_quick : o->m;
+    size_t left = sherd__bytes_laid(n, k), right = sherd__bytes_laid(m, k);
+    x->memory = sherd__bench_room(n * k + k * m + n * m);
+    x->a = sherd__alloc_large(n * k + k * m + n * m + left + right + 64);
+    if (!x->memory || !x->a) return sherd__bench_no_memory(d);
+    x->u = x->memory;
+    x->v = x->u + n * k;
+    x->y = x->v + k * m;
+    x->b = x->a + n * k;
+    x->out = x->b + k * m;
+    x->left = aligned(x->out + n * m);
+    x->right = x->left + left;
+    sherd__bench_integers(x->u, n * k, o->most, 5);
+    sherd__bench_integers(x->v, k * m, o->most, 6);
+    for (size_t i = 0; i < n * k; i++) {
+        x->u[i] += o->most;
+        x->a[i] = (uint8_t)x->u[i];
+    }
+    for (size_t i = 0; i < k * m; i++) x->b[i] = (uint8_t)(int8_t)x->v[i];
+    return 0;
+}
+
+static void close_bytes(void *state)
+{
+    bytes *x = state;
+    sherd__free(x->memory);
+    sherd__free(x->a);
+}
+
+static bool same(const bytes *x, uint32_t p)
+{
+    for (size_t i = 0; i < x->n * x->m; i++)
+        if (((int64_t)x->y[i] % p + p) % p != x->out[i]) return false;
+    return true;
+}
+
+/* Both operands are laid out for each product, as dgemm packs them. */
+static int turn_bytes(sherd__bench *b, void *state, sherd_diag *d)
+{
+    bytes *x = state;
+    const sherd__bytes_product of = { .p = sherd__byte_primes[0],
+                                      .n = x->n,
+                                      .k = x->k,
+                                      .m = x->m,
+                                      .a = x->left,
+                                      .b = x->right,
+                                      .out = x->out,
+                                      .ld = x->m };
+    const double terms = (double)x->n * (double)x->k * (double)x->m;
+    sherd__blas_threads_set(1);
+    double began = sherd__clock_s();
+    int err = sherd__gemm_f64(x->n, x->k, x->m, x->u, x->k, x->v, x->m, 0.0, x->y, x->m);
+    double middle = sherd__clock_s();
+    sherd__bytes_lay_rows(x->a, x->n, x->k, x->k, x->left);
+    sherd__bytes_lay_columns((const int8_t *)x->b, x->k, x->m, x->m, x->right);
+    double laid = sherd__clock_s();
+    if (!err) err = sherd__bytes_multiply(&of, NULL);
+    double end = sherd__clock_s();
+    sherd__blas_threads_set(b->cores);
+    sherd__bench_put(b, "dgemm", middle - began);
+    sherd__bench_put(b, "bytes", end - middle);
+    sherd__bench_put(b, "rate", terms / (end - middle));
+    sherd__bench_put(b, "laid", terms / (end - laid));
+    if (err) return sherd__fail(d, err, NULL, "cannot multiply here");
+    return !b->warming || same(x, of.p) ? 0 : wrong("a product modulo a byte prime", d);
+}
+
+const sherd__kind sherd__bench_bytes = { sizeof(bytes), open_bytes, turn_bytes, NULL,
+                                         close_bytes,   false,      false };
 
 /* ---- shares of an operand -------------------------------------------------------------------- */
 

@@ -149,6 +149,14 @@ const sherd__measurement sherd__measurements[] = {
           "product mod p, 256 x 256 x 256 (quick), one core",
           "% of dgemm", HIGHER, 95, OF("dgemm", "modular", 100), .beside = {
             B("dgemm_seconds", "dgemm", "s", "dgemm") } } } },
+    { .name = "bytes", "a product modulo a byte prime, beside dgemm", &sherd__bench_bytes,
+      KERNEL(2048, 2048, 2048, 256, 256, 256, 125), 5, 0, {
+        { "bytes", "product mod a byte prime, 2048 x 2048 x 2048, one core",
+          "product mod a byte prime, 256 x 256 x 256 (quick), one core",
+          "x dgemm", HIGHER, 28, OF("dgemm", "bytes"), .beside = {
+            B("gterms_per_second", "its terms", "G/s", "rate", NULL, 1e-9),
+            B("laid_gterms_per_second", "with operands laid out before", "G/s", "laid", NULL,
+              1e-9) } } } },
     { .name = "encode", "all shares of an operand, beside memcpy", &sherd__bench_encode,
       KERNEL(.n = 4096, .n_quick = 512, .most = 1000000), 5, 0, {
         { "encode", "encode 4096 x 4096, N=7 K=3 T=1, all cores",

@@ -14,31 +14,12 @@ const sherd__limbs_kernels *sherd__limbs_wide(bool tiles)
 }
 #else
 #include <immintrin.h>
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#define TILES __attribute__((target("arch=x86-64-v4,avx512vnni,avx512vbmi,amx-tile,amx-int8")))
+#include "matrix/tiles.h"
+
+#define TILES SHERD__TILES
 #define INLINED TILES static inline __attribute__((always_inline))
-
-/* ---- detection ------------------------------------------------------------------------------- */
-
-static pthread_once_t asked = PTHREAD_ONCE_INIT;
-static bool granted; /* AMX */
-
-/* The state of the tiles adds 8 KB to what the system saves, so the system requires a request. */
-static void ask(void)
-{
-    enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
-    const char *core = getenv("OPENBLAS_CORETYPE");
-    if (core && core[0] != '\0') return;
-    if (!SHERD__IS_V4_BYTES || !__builtin_cpu_supports("amx-tile") ||
-        !__builtin_cpu_supports("amx-int8"))
-        return;
-    granted = syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
-}
 
 /* ---- sorting --------------------------------------------------------------------------------- */
 
@@ -178,19 +159,6 @@ TILES static void turn(uint8_t *tile)
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-/* Eight tiles of 16 rows of 64 bytes. */
-static const struct {
-    uint8_t palette, start, none[14];
-    uint16_t bytes[16];
-    uint8_t rows[16];
-} shape = {
-    .palette = 1,
-    .bytes = { LIMBS_STEP, LIMBS_STEP, LIMBS_STEP, LIMBS_STEP, LIMBS_STEP, LIMBS_STEP, LIMBS_STEP,
-               LIMBS_STEP },
-    .rows = { LIMBS_TILE, LIMBS_TILE, LIMBS_TILE, LIMBS_TILE, LIMBS_TILE, LIMBS_TILE, LIMBS_TILE,
-              LIMBS_TILE },
-};
-
 /* Computes the sums of each weight of two strips. The limbs of B that were loaded last are the
  * first to be multiplied by the next limb of A. */
 INLINED void add_up(const uint8_t *a, const uint8_t *b, size_t steps, uint32_t *sums)
@@ -323,10 +291,9 @@ TILES static void multiply_here(const sherd__limbs_piece *t)
 
 TILES static void multiply_tiles(const sherd__limbs_piece *t)
 {
-    _tile_loadconfig(&shape);
-    __asm__ volatile("" ::: "memory"); /* the intrinsics do not declare what they read */
+    SHERD__TILES_BEGIN();
     multiply(t, true);
-    _tile_release();
+    SHERD__TILES_END();
 }
 
 const sherd__limbs_kernels *sherd__limbs_wide(bool tiles)
@@ -335,7 +302,6 @@ const sherd__limbs_kernels *sherd__limbs_wide(bool tiles)
     static const sherd__limbs_kernels with_tiles = { sort_rows, sort_columns, turn,
                                                      multiply_tiles };
     if (!tiles) return SHERD__IS_V4_BYTES ? &wide : NULL;
-    (void)pthread_once(&asked, ask);
-    return granted ? &with_tiles : NULL;
+    return sherd__tiles_here() ? &with_tiles : NULL;
 }
 #endif

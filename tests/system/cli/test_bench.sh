@@ -15,7 +15,7 @@ run bench --quick --json
 [ $code = 0 ] && py "assert d['schema'] == 'sherd/bench/1' and d['ok'] and d['quick']
 assert list(f) == ['meta-expanded', 'meta-numpy', 'meta-seed-bytes', 'meta-seed-time', 'group1-rate',
     'group1-numpy', 'all-4096', 'all-8192', 'connection', 'tasks-rate', 'tasks-round-trip', 'memory-1',
-    'memory-all', 'modular', 'encode', 'freivalds-4096', 'freivalds-layer',
+    'memory-all', 'modular', 'bytes', 'encode', 'freivalds-4096', 'freivalds-layer',
     'share-2048', 'share-4096', 'resident', 'resident-up', 'resident-down', 'disturbed-killed',
     'disturbed-stopped', 'disturbed-lying', 'forecast-share-2048', 'forecast-share-4096',
     'forecast-share-layer', 'forecast-all-4096', 'forecast-group1', 'forecast-plain-4096', 'train-deep-f64', 'train-deep-f32', 'train-mnist', 'train-epoch',
@@ -37,7 +37,7 @@ py "within = {'meta-expanded': (0.3, 5000), 'meta-numpy': (1, 1e5), 'meta-seed-b
     'meta-seed-time': (0.005, 1e4), 'group1-rate': (1e3, 1e8), 'group1-numpy': (0.01, 1e3),
     'all-4096': (0.5, 1e4), 'all-8192': (0.5, 1e4), 'connection': (0.01, 50), 'tasks-rate': (100, 1e6),
     'tasks-round-trip': (5, 1e5), 'memory-1': (1, 300), 'memory-all': (1, 300),
-    'modular': (1, 1000), 'encode': (0.1, 3000), 'freivalds-4096': (0.01, 300), 'freivalds-layer': (0.01, 300),
+    'modular': (1, 1000), 'bytes': (0.05, 1000), 'encode': (0.1, 3000), 'freivalds-4096': (0.01, 300), 'freivalds-layer': (0.01, 300),
     'share-2048': (0.5, 1e4), 'share-4096': (0.5, 1e4), 'resident': (0.01, 1e5),
     'resident-up': (4, 4.5), 'resident-down': (1, 1.3), 'disturbed-killed': (0.01, 100),
     'disturbed-stopped': (0.01, 100), 'disturbed-lying': (0.01, 100), 'train-deep-f64': (0.02, 100), 'train-deep-f32': (0.01, 100),
@@ -49,7 +49,7 @@ for name, (least, most) in within.items(): assert least < f[name]['median'] < mo
 targets = {'meta-expanded': 3.5, 'meta-numpy': 100, 'meta-seed-bytes': 2047, 'meta-seed-time': 1,
     'group1-rate': 900000, 'group1-numpy': 8, 'all-4096': 2.6, 'all-8192': 1.9, 'connection': 1.5,
     'tasks-rate': 20000, 'tasks-round-trip': 200, 'memory-1': 256, 'memory-all': 256,
-    'modular': 95, 'encode': 40, 'freivalds-4096': 2, 'freivalds-layer': 12,
+    'modular': 95, 'bytes': 28, 'encode': 40, 'freivalds-4096': 2, 'freivalds-layer': 12,
     'share-2048': 9, 'share-4096': 7.5, 'resident': 8, 'resident-up': 6, 'resident-down': 110,
     'disturbed-killed': 1.3, 'disturbed-stopped': 1.3, 'disturbed-lying': 1.3, 'train-deep-f64': 0.7,
     'train-deep-f32': 0.4, 'train-mnist': 0.6, 'train-epoch': 10, 'train-batch': 39.6,
@@ -63,7 +63,7 @@ for name in f:
 for name, t in targets.items(): assert f[name]['target'] == t, f[name]
 higher = {n for n in f if f[n]['better'] == 'higher'}
 assert higher == {'meta-numpy', 'group1-rate', 'group1-numpy', 'connection', 'tasks-rate',
-    'modular', 'encode', 'gradients-large', 'gradients-async'}, higher"
+    'modular', 'bytes', 'encode', 'gradients-large', 'gradients-async'}, higher"
 report $? "numbers are plausible, and targets are the expected ones"
 py "assert f['meta-expanded']['beside']['indices'] == 832432
 b = f['group1-rate']['beside']

@@ -1,0 +1,207 @@
+/*
+ * A product is cut into pieces of rows, columns and terms. The sums of a piece stay in cache as
+ * numbers of 32 bits over all of its terms, at most 65,536, and are then reduced once.
+ *
+ * |sum| <= 65,536 * 255 * 128 < 2^31.
+ */
+#include "matrix/residue_bytes.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "matrix/clones.h"
+#include "matrix/residue_bytes_kernels.h"
+
+enum {
+    TILE = SHERD__BYTES_TILE,
+    STEP = SHERD__BYTES_STEP,
+    LEN = BYTES_TILE_LEN,
+    TERMS = 65536 /* terms between two reductions */
+};
+_Static_assert((int64_t)TERMS * 255 * 128 <= INT32_MAX, "sums of 32 bits");
+
+const uint32_t sherd__byte_primes[SHERD__BYTE_PRIMES] = { 251, 241, 239, 233, 229, 227, 223, 211 };
+
+static size_t pieces(size_t all, size_t each)
+{
+    return (all + each - 1) / each;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- layout ---------------------------------------------------------------------------------- */
+
+size_t sherd__bytes_laid(size_t lines, size_t k)
+{
+    return pieces(lines, TILE) * pieces(k, STEP) * LEN;
+}
+
+void sherd__bytes_lay_rows(const uint8_t *in, size_t n, size_t k, size_t stride, uint8_t *out)
+{
+    for (size_t first = 0; first < n; first += TILE)
+        for (size_t from = 0; from < k; from += STEP, out += LEN) {
+            size_t terms = least(STEP, k - from);
+            if (terms < STEP || n - first < TILE) memset(out, 0, LEN);
+            for (size_t r = 0; r < least(TILE, n - first); r++)
+                memcpy(out + r * STEP, in + (first + r) * stride + from, terms);
+        }
+}
+
+/* Four rows of one strip: `cols` <= 16 columns of `rows` <= 4 terms. */
+static void lay_group(const int8_t *in, size_t rows, size_t cols, size_t stride, uint8_t *out)
+{
+    if (rows < 4 || cols < TILE) {
+        memset(out, 0, STEP);
+        for (size_t q = 0; q < rows; q++)
+            for (size_t c = 0; c < cols; c++) out[4 * c + q] = (uint8_t)in[q * stride + c];
+        return;
+    }
+    for (size_t c = 0; c < TILE; c++)
+        for (size_t q = 0; q < 4; q++) out[4 * c + q] = (uint8_t)in[q * stride + c];
+}
+
+SHERD__CLONES
+void sherd__bytes_lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out)
+{
+    size_t strip = pieces(k, STEP) * LEN;
+    for (size_t from = 0; from < pieces(k, STEP) * STEP; from += 4)
+        for (size_t c = 0; c < m; c += TILE) {
+            size_t rows = from < k ? least(4, k - from) : 0;
+            lay_group(in + (rows ? from : 0) * stride + c, rows, least(TILE, m - c), stride,
+                      out + c / TILE * strip + from * TILE);
+        }
+}
+
+/* ---- kernels for any processor --------------------------------------------------------------- */
+
+/* Adds the product of one tile of each side. A product of two bytes fits 16 bits, which vector
+ * units multiply faster than 32. */
+SHERD__CLONES
+static void add_tile(const uint8_t *a, int16_t b[STEP][TILE], int32_t *sum)
+{
+    for (size_t i = 0; i < TILE; i++, sum += BYTES_WIDE) {
+        int32_t row[TILE];
+        memcpy(row, sum, sizeof row);
+        for (size_t t = 0; t < STEP; t++)
+            for (size_t j = 0; j < TILE; j++) row[j] += (int16_t)(a[i * STEP + t] * b[t][j]);
+        memcpy(sum, row, sizeof row);
+    }
+}
+
+static void sum_any(const sherd__bytes_piece *t)
+{
+    int16_t laid[STEP][TILE];
+    size_t down = pieces(t->rows, TILE), across = pieces(t->cols, TILE);
+    if (!t->more) memset(t->sums, 0, down * TILE * BYTES_WIDE * sizeof *t->sums);
+    for (size_t c = 0; c < across; c++)
+        for (size_t s = 0; s < t->steps; s++) {
+            const int8_t *b = (const int8_t *)(t->right + c * t->strip + s * LEN);
+            for (size_t q = 0; q < STEP; q++)
+                for (size_t j = 0; j < TILE; j++) laid[q][j] = b[q / 4 * STEP + j * 4 + q % 4];
+            for (size_t r = 0; r < down; r++)
+                add_tile(t->left + r * t->strip + s * LEN, laid,
+                         t->sums + r * TILE * BYTES_WIDE + c * TILE);
+        }
+}
+
+static void reduce_any(const int32_t *sums, size_t n, uint32_t p, bool add, uint8_t *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        int64_t v = sums[i] % (int64_t)p + (add ? out[i] : 0);
+        v += v < 0 ? p : 0;
+        out[i] = (uint8_t)(v >= p ? v - p : v);
+    }
+}
+
+static const sherd__bytes_kernels any = { sum_any, reduce_any };
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+static atomic_uint forced;
+
+static const sherd__bytes_kernels *kernels_of(sherd__bytes_path path)
+{
+    return path == SHERD__BYTES_ANY ? &any : sherd__bytes_wide(path);
+}
+
+const char *sherd__bytes_path_name(sherd__bytes_path path)
+{
+    static const char *const names[SHERD__BYTES_PATHS] = { "best", "any", "vnni", "amx" };
+    return path < SHERD__BYTES_PATHS ? names[path] : "unknown";
+}
+
+bool sherd__bytes_force(sherd__bytes_path path)
+{
+    if (path != SHERD__BYTES_BEST && !kernels_of(path)) return false;
+    atomic_store(&forced, path);
+    return true;
+}
+
+sherd__bytes_path sherd__bytes_path_here(void)
+{
+    sherd__bytes_path path = atomic_load_explicit(&forced, memory_order_relaxed);
+    if (path != SHERD__BYTES_BEST) return path;
+    for (path = SHERD__BYTES_AMX; path > SHERD__BYTES_ANY; path--)
+        if (kernels_of(path)) break;
+    return path;
+}
+
+/* ---- the product ----------------------------------------------------------------------------- */
+
+/* Terms [from, from+steps*STEP) of all rows and columns. */
+typedef struct part {
+    const sherd__bytes_product *x;
+    const sherd__bytes_kernels *kernels;
+    size_t from, steps, strip; /* in tiles; strip: bytes of a whole strip */
+    bool add;
+} part;
+
+static bool stopped(const sherd__bytes_product *x)
+{
+    return x->stop && atomic_load_explicit(x->stop, memory_order_relaxed);
+}
+
+static void multiply_piece(void *ctx, size_t i, unsigned thread)
+{
+    int32_t sums[BYTES_HIGH * BYTES_WIDE] __attribute__((aligned(64)));
+    const part *t = ctx;
+    const sherd__bytes_product *x = t->x;
+    const size_t across = pieces(x->m, BYTES_WIDE);
+    const size_t row = i / across * BYTES_HIGH, col = i % across * BYTES_WIDE;
+    sherd__bytes_piece piece = { .strip = t->strip,
+                                 .rows = least(BYTES_HIGH, x->n - row),
+                                 .cols = least(BYTES_WIDE, x->m - col),
+                                 .sums = sums };
+    (void)thread;
+    for (size_t at = 0; at < t->steps && !stopped(x); at += BYTES_DEEP) {
+        piece.left = x->a + row / TILE * t->strip + (t->from + at) * LEN;
+        piece.right = x->b + col / TILE * t->strip + (t->from + at) * LEN;
+        piece.steps = least(BYTES_DEEP, t->steps - at);
+        piece.more = at > 0;
+        t->kernels->sum(&piece);
+    }
+    for (size_t r = 0; r < piece.rows; r++)
+        t->kernels->reduce(sums + r * BYTES_WIDE, piece.cols, x->p, t->add,
+                           x->out + (row + r) * x->ld + col);
+}
+
+int sherd__bytes_multiply(const sherd__bytes_product *x, sherd__team *team)
+{
+    const size_t all = pieces(x->k, STEP);
+    part t = {
+        .x = x, .kernels = kernels_of(sherd__bytes_path_here()), .strip = all * LEN, .add = x->add
+    };
+    for (size_t r = 0; r < x->n && x->k == 0 && !x->add; r++) memset(x->out + r * x->ld, 0, x->m);
+    for (; t.from < all && x->n && x->m; t.from += t.steps) {
+        t.steps = least(TERMS / STEP, all - t.from);
+        sherd__team_run(team, pieces(x->n, BYTES_HIGH) * pieces(x->m, BYTES_WIDE), multiply_piece,
+                        &t);
+        if (stopped(x)) return SHERD_EINTERRUPTED;
+        t.add = true;
+    }
+    return SHERD_OK;
+}

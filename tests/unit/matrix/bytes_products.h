@@ -1,0 +1,126 @@
+/* Products of byte residues by one path, compared with sums in 64 bits. Operands and results end at
+ * the end of mapped memory, so that one byte beyond is a fault. */
+#ifndef TESTS_UNIT_MATRIX_BYTES_PRODUCTS_H
+#define TESTS_UNIT_MATRIX_BYTES_PRODUCTS_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "matrix/residue_bytes.h"
+
+enum { PAGE = 4096, RANDOM = 0, WORST = 1, BEYOND = 2, LARGE = 3 };
+
+static uint64_t state = 17;
+
+static uint32_t draw(uint32_t below)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)((state >> 33) % below);
+}
+
+/* len bytes in front of an inaccessible page. */
+typedef struct fenced {
+    uint8_t *map, *at;
+    size_t size;
+} fenced;
+
+static fenced fence(size_t len)
+{
+    size_t size = (len + PAGE - 1) / PAGE * PAGE + PAGE;
+    uint8_t *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(p != MAP_FAILED);
+    assert_int_equal(mprotect(p + size - PAGE, PAGE, PROT_NONE), 0);
+    memset(p, 0xa5, size - PAGE);
+    return (fenced){ p, p + size - PAGE - len, size };
+}
+
+typedef struct product {
+    sherd__bytes_product x;
+    fenced rows, columns, a, b, out;
+} product;
+
+static void fill(uint8_t *at, size_t n, uint32_t p, int half, int how)
+{
+    for (size_t i = 0; i < n; i++) {
+        int v = (int)draw(p) - half;
+        if (how == WORST) v = half ? -half : (int)p - 1;
+        if (how == LARGE) v = half ? (int)draw(16) - half : (int)(p - 1 - draw(16));
+        if (how == BEYOND) v = half ? -128 : 255;
+        at[i] = (uint8_t)v;
+    }
+}
+
+static void open_product(product *p, uint32_t prime, size_t n, size_t k, size_t m, int how)
+{
+    *p = (product){ .rows = fence(n * k),
+                    .columns = fence(k * m),
+                    .a = fence(sherd__bytes_laid(n, k)),
+                    .b = fence(sherd__bytes_laid(m, k)),
+                    .out = fence(n * m) };
+    fill(p->rows.at, n * k, prime, 0, how);
+    fill(p->columns.at, k * m, prime, (int)(prime - 1) / 2, how);
+    sherd__bytes_lay_rows(p->rows.at, n, k, k, p->a.at);
+    sherd__bytes_lay_columns((const int8_t *)p->columns.at, k, m, m, p->b.at);
+    p->x = (sherd__bytes_product){
+        .p = prime, .n = n, .k = k, .m = m, .a = p->a.at, .b = p->b.at, .out = p->out.at, .ld = m
+    };
+}
+
+static void close_product(product *p)
+{
+    const fenced all[] = { p->rows, p->columns, p->a, p->b, p->out };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) munmap(all[i].map, all[i].size);
+}
+
+static void compare(const product *p, const uint8_t *before)
+{
+    const sherd__bytes_product *x = &p->x;
+    for (size_t i = 0; i < x->n; i++)
+        for (size_t j = 0; j < x->m; j++) {
+            int64_t sum = before ? before[i * x->m + j] : 0;
+            for (size_t l = 0; l < x->k; l++)
+                sum += p->rows.at[i * x->k + l] * (int8_t)p->columns.at[l * x->m + j];
+            int64_t want = (sum % (int64_t)x->p + x->p) % x->p;
+            if (p->out.at[i * x->m + j] != want)
+                fail_msg("(%zu, %zu) of %zu x %zu x %zu modulo %u: %u, expected %d", i, j, x->n,
+                         x->k, x->m, x->p, p->out.at[i * x->m + j], (int)want);
+        }
+    for (uint8_t *at = p->out.map; at < p->out.at; at++) assert_int_equal(*at, 0xa5);
+}
+
+static void check(uint32_t prime, size_t n, size_t k, size_t m, int how)
+{
+    product p;
+    open_product(&p, prime, n, k, m, how);
+    assert_int_equal(sherd__bytes_multiply(&p.x, NULL), SHERD_OK);
+    compare(&p, NULL);
+    uint8_t *before = malloc(n * m + 1);
+    memcpy(before, p.out.at, n * m);
+    p.x.add = true;
+    assert_int_equal(sherd__bytes_multiply(&p.x, NULL), SHERD_OK);
+    compare(&p, before);
+    free(before);
+    close_product(&p);
+}
+
+static void products_of_any_shape(void)
+{
+    static const size_t edges[] = {
+        1, 2, 7, 8, 9, 15, 16, 17, 33, 48, 49, 63, 64, 65, 97, 129, 200
+    };
+    enum { EDGES = sizeof edges / sizeof *edges };
+    for (unsigned i = 0; i < 200; i++)
+        check(sherd__byte_primes[i % SHERD__BYTE_PRIMES], edges[draw(EDGES)], edges[draw(EDGES)],
+              edges[draw(EDGES)], (int)(i % 3));
+    check(251, 20, 0, 20, RANDOM);
+    check(3, 20, 70, 20, RANDOM);
+}
+
+#endif
