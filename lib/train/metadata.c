@@ -118,19 +118,19 @@ static int check_passes(const sherd_training *t, sherd_diag *d)
 
 /* ---- exposure_max ---------------------------------------------------------------------------- */
 
-/* Adds to each node's share the columns of `len` that an operation exposes to it. */
-static void add_shares(const sherd__step_table *x, size_t len, double *shares)
+/* Adds `each` to a node's share for each of `len` columns that an operation exposes to it. */
+static void add_shares(const sherd__step_table *x, size_t len, double each, double *shares)
 {
-    for (size_t c = 0; c < len; c++) shares[x->exposures[c]] += 1 / (double)len;
+    for (size_t c = 0; c < len; c++) shares[x->exposures[c]] += each;
 }
 
-/* Compares the shares with exposure_max, as if each node were a domain. */
-static int judge_shares(const sherd_training *t, const double *shares, size_t len, const char *what,
-                        sherd_diag *d)
+/* Compares the shares with exposure_max, as if each node were a domain. entries: of the operand. */
+static int judge_shares(const sherd_training *t, const double *shares, double entries,
+                        const char *what, sherd_diag *d)
 {
     const double most = t->products.opt.exposure_max;
     for (uint32_t i = 0; i < t->o.nodes; i++)
-        if (shares[i] > most + 0.5 / (double)len) /* a ledger rounds to whole entries */
+        if (shares[i] > most + 0.5 / entries) /* a ledger rounds to whole entries */
             return sherd__fail(d, SHERD_EEXPOSURE,
                                "raise --exposure-max, or use more nodes so that each needs less",
                                "%s: gives node-%" PRIu32 " %.3g of %s; --exposure-max is %.3g",
@@ -146,28 +146,52 @@ static size_t last_batch(const sherd_training *t)
     return rest && o->order != SHERD__ORDER_DRAWN ? rest : o->batch;
 }
 
-/* Checks each operation, also of a shorter batch, and both uses of data that stay at the nodes. */
+/* Returns the number of columns of an operation in a batch of `examples`: only those that are
+ * examples, or windows of examples, become fewer. */
+static size_t columns_of(const sherd_training *t, const sherd__step_table *x, size_t examples)
+{
+    size_t all = (size_t)sherd_meta_columns(&x->op);
+    return x->of_batch ? all / sherd__trainer_order(t->trainer)->batch * examples : all;
+}
+
+/* Checks one operation in a batch of so many examples. */
+static int check_share(const sherd_training *t, const sherd__step_table *x, size_t examples,
+                       double *shares, sherd_diag *d)
+{
+    size_t len = columns_of(t, x, examples);
+    double across = (double)(x->op.n > x->op.m ? x->op.n : x->op.m); /* of the larger operand */
+    memset(shares, 0, t->o.nodes * sizeof *shares);
+    add_shares(x, len, 1 / (double)len, shares);
+    return judge_shares(t, shares, (double)len * across, x->op.name, d);
+}
+
+/* Adds the shares of data that stay at the nodes: columns, or rows of all batches. */
+static void add_data(const sherd_training *t, const sherd__step_table *x, double *data)
+{
+    const sherd__train_order *o = sherd__trainer_order(t->trainer);
+    size_t rest = o->examples % o->batch, len = columns_of(t, x, o->batch);
+    double each = 1 / (double)(x->of_batch ? o->examples : len);
+    add_shares(x, len, x->of_batch ? each * (double)(o->examples / o->batch) : each, data);
+    if (x->of_batch) add_shares(x, rest, each, data);
+}
+
+/* Checks each operation, also in the last batch of an epoch, and both uses of data that stay at the
+ * nodes. */
 static int check_shares(const sherd_training *t, double *shares, double *data, sherd_diag *d)
 {
     const sherd__step_tables *s = &t->meta->tables;
-    const size_t batch = sherd__trainer_order(t->trainer)->batch, last = last_batch(t);
+    const sherd__train_order *o = sherd__trainer_order(t->trainer);
+    bool keeps = false;
     int err = SHERD_OK;
-    size_t kept = 0;
     for (size_t i = 0; i < s->len && !err; i++) {
         const sherd__step_table *x = &s->at[i];
-        size_t len = (size_t)sherd_meta_columns(&x->op);
-        bool of_batch = strstr(x->op.name, "_weights");
-        for (size_t n = len; n && !err;
-             n = of_batch && n == len && last < batch ? len / batch * last : 0) {
-            memset(shares, 0, s->nodes * sizeof *shares);
-            add_shares(x, n, shares);
-            err = judge_shares(t, shares, n, x->op.name, d);
-        }
-        if (!x->kept) continue;
-        add_shares(x, len, data);
-        kept = len;
+        err = check_share(t, x, o->batch, shares, d);
+        if (!err) err = check_share(t, x, last_batch(t), shares, d);
+        if (x->kept) add_data(t, x, data);
+        keeps = keeps || x->kept;
     }
-    return err || !kept ? err : judge_shares(t, data, kept, "the data", d);
+    double entries = (double)o->examples * (double)t->data->inputs;
+    return err || !keeps ? err : judge_shares(t, data, entries, "the data", d);
 }
 
 static int check_exposures(const sherd_training *t, sherd_diag *d)

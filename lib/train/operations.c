@@ -71,6 +71,7 @@ static void add_backward(listing *g, const sherd__layer *l, bool lowest, bool ke
 {
     uint64_t rows = g->batch * rows_each(l);
     add_product(g, "backward_%u_weights", l->rows, rows, l->cols, kept);
+    g->out[g->len - 1].of_batch = true;
     if (!lowest) add_product(g, "backward_%u_input", rows, l->cols, l->rows, false);
 }
 

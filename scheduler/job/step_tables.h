@@ -16,6 +16,7 @@ typedef struct sherd__step_table {
     sherd_meta_operation op; /* of a batch of full size */
     uint64_t number;         /* index of the operation in the metadata */
     bool kept;               /* a product whose right operand stays at the nodes */
+    bool of_batch;           /* the columns of A are the examples of the batch, or their windows */
     uint32_t *exposures;     /* sherd_meta_columns(&op) of them; owned */
     uint64_t calls;
     double *shown; /* of A by node, then of B: the largest fractions that a call reported; owned */
