@@ -36,12 +36,14 @@ static void add_product(listing *g, const char *format, uint64_t n, uint64_t k, 
     add(g, name, SHERD_OP_PRODUCT, (const uint64_t[]){ kept ? m : n, k, kept ? n : m }, kept);
 }
 
+/* The entries of a batch are one row, so that nodes do not see which of them belong together. */
 static void add_map(listing *g, const sherd__layer *l, sherd_op kind, const char *tail)
 {
     char name[SHERD_META_NAME_SIZE];
     uint64_t width = (uint64_t)l->in.height * l->in.width * l->in.channels;
     snprintf(name, sizeof name, "activation_%u%s", g->activation, tail);
-    add(g, name, kind, (const uint64_t[]){ g->batch, 0, width }, false);
+    add(g, name, kind, (const uint64_t[]){ 1, 0, g->batch * width }, false);
+    g->out[g->len - 1].of_batch = true;
 }
 
 static bool is_map(const sherd__layer *l)

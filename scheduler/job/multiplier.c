@@ -134,6 +134,19 @@ static int shuffles_init(shuffles *h, const remote *m, const drawing *of)
     return err;
 }
 
+/* Sets up the exposures of `len` columns and the permutations of `cols` entries of the pass. */
+static int shuffles_by_table(shuffles *h, const remote *m, const sherd__step_table *table,
+                             size_t len, size_t cols, sherd_diag *d)
+{
+    int err = shuffles_init(h, m,
+                            &(drawing){ .operation = m->tables->pass,
+                                        .len = len,
+                                        .part = len,
+                                        .cols = cols,
+                                        .table = table });
+    return err ? sherd__fail_to(d, err, "draw permutations") : SHERD_OK;
+}
+
 static int multiply_by_table(remote *m, sherd_view a, sherd_view b, double *c, size_t ldc,
                              sherd_diag *d)
 {
@@ -142,14 +155,8 @@ static int multiply_by_table(remote *m, sherd_view a, sherd_view b, double *c, s
     sherd_report shown = { .size = sizeof shown };
     sherd_product_options opt = options(m, 0);
     int err = sherd__step_tables_next(m->tables, SHERD_OP_PRODUCT, a.cols, b.cols, &table, d);
+    if (!err) err = shuffles_by_table(&h, m, table, a.cols, b.cols, d);
     if (err) return err;
-    err = shuffles_init(&h, m,
-                        &(drawing){ .operation = m->tables->pass,
-                                    .len = a.cols,
-                                    .part = a.cols,
-                                    .cols = b.cols,
-                                    .table = table });
-    if (err) return sherd__fail_to(d, err, "draw permutations");
     opt.shuffles = &h.s;
     err = sherd_multiply(m->cluster, a, b, c, ldc, &opt, &shown, d);
     sherd__step_table_show(table, &shown);
@@ -465,32 +472,22 @@ static void remote_kept_shape(const sherd_kept *k, size_t *rows, size_t *cols, s
     sherd__windows_shape(&k->windows, rows, cols, part);
 }
 
-/* A pass gives the entries of a batch as one row. The table has a row for each example. */
-static int map_by_table(remote *m, sherd_op op, sherd_view a, sherd_view b, double *out,
+static int map_by_table(remote *m, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ld,
                         sherd_diag *d)
 {
     shuffles h;
     sherd__step_table *table;
     sherd_report shown = { .size = sizeof shown };
     sherd_product_options opt = options(m, 0);
-    int err = sherd__step_tables_next(m->tables, op, 0, 0, &table, d);
+    int err = sherd__step_tables_next(m->tables, op, a.cols, a.cols, &table, d);
+    if (!err) err = shuffles_by_table(&h, m, table, a.cols, a.cols, d);
     if (err) return err;
-    size_t cols = (size_t)table->op.m, rows = a.cols / cols;
-    assert(a.rows == 1 && a.col_stride == 1 && a.dtype == SHERD_F64 && rows * cols == a.cols);
-    err = shuffles_init(&h, m,
-                        &(drawing){ .operation = m->tables->pass,
-                                    .len = cols,
-                                    .part = cols,
-                                    .cols = cols,
-                                    .table = table });
-    if (err) return sherd__fail_to(d, err, "draw permutations");
     opt.exact = false;
     opt.shuffles = &h.s;
-    err = sherd_apply(m->cluster, op, sherd_view_c(a.data, SHERD_F64, rows, cols),
-                      sherd_view_c(b.data, SHERD_F64, rows, cols), out, cols, &opt, &shown, d);
+    err = sherd_apply(m->cluster, op, a, b, out, ld, &opt, &shown, d);
     sherd__step_table_show(table, &shown);
     sherd_report_fini(&shown);
-    shuffles_fini(&h, cols);
+    shuffles_fini(&h, a.cols);
     return err;
 }
 
@@ -499,7 +496,7 @@ static int remote_map(void *ctx, sherd_op op, sherd_view a, sherd_view b, double
 {
     remote *m = ctx;
     if (hides(m)) return sherd_multiplier_map(m->local, op, a, b, out, ld, d);
-    if (m->tables) return map_by_table(m, op, a, b, out, d);
+    if (m->tables) return map_by_table(m, op, a, b, out, ld, d);
     sherd_product_options opt = options(m, m->operation++);
     opt.exact = false;
     return sherd_apply(m->cluster, op, a, b, out, ld, &opt, NULL, d);

@@ -16,7 +16,8 @@ typedef struct sherd__step_table {
     sherd_meta_operation op; /* of a batch of full size */
     uint64_t number;         /* index of the operation in the metadata */
     bool kept;               /* a product whose right operand stays at the nodes */
-    bool of_batch;           /* the columns of A are the examples of the batch, or their windows */
+    bool of_batch;           /* the columns of A are the examples of the batch, their windows, or
+                                all entries */
     uint32_t *exposures;     /* sherd_meta_columns(&op) of them; owned */
     uint64_t calls;
     double *shown; /* of A by node, then of B: the largest fractions that a call reported; owned */
@@ -36,8 +37,8 @@ void sherd__step_tables_fini(sherd__step_tables *t);
 void sherd__step_tables_begin(void *tables, uint64_t pass);
 /**
  * Returns the next table. columns, length: the number of exposures and the length of the
- * permutations that the operation needs, at most those of the table (a batch may be shorter);
- * element-wise: 0. SHERD_EINTERNAL: the pass calls for another operation.
+ * permutations that the operation needs, at most those of the table: a batch may be shorter.
+ * SHERD_EINTERNAL: the pass calls for another operation.
  */
 int sherd__step_tables_next(sherd__step_tables *t, sherd_op kind, size_t columns, size_t length,
                             sherd__step_table **out, sherd_diag *d) SHERD_MUST;

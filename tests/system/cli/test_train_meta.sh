@@ -68,15 +68,14 @@ x, t = data["x_train"], data["x_test"]
 steps = [np.load(folder + "/checkpoint-%012d.npz" % s) for s in range(9)]
 nodes = [open(record + "/node-%d.sent" % (i + 1), "rb").read() for i in range(3)]
 
-def deal(name, length, part):
+def deal(name, length):
     i, shape = ops[name]
-    whole = exposures(key_of(seed, b"expo-v1", i), shape[1] if len(shape) == 3 else shape[1], 3, m["exposure"] == "balanced")
-    return list(whole[:length])
+    return list(exposures(key_of(seed, b"expo-v1", i), shape[1], 3, m["exposure"] == "balanced"))[:length]
 
 def check(name, b, turn, there=True):
     """Each node is sent its rows of B, with the columns in the order of the first of them."""
     i, shape = ops[name]
-    given = deal(name, len(b), 0)
+    given = deal(name, len(b))
     for node in range(3):
         own = [c for c in range(len(b)) if given[c] == node]
         if not own:
@@ -108,15 +107,13 @@ for epoch in (1, 2):
             check("forward_1", steps[s]["w1"], turn)
 if activated:
     i, shape = ops["activation_1"]
-    given = deal("activation_1", 4, 0)
     for s in range(8):
-        part = x[30 * (s % 4):30 * (s % 4) + 30]
-        key = key_of(seed, b"perm-v1", i, s)
-        mixed = np.array([r[row(key, k, 4)] for k, r in enumerate(part)])
+        part = x[30 * (s % 4):30 * (s % 4) + 30].ravel()
+        given = deal("activation_1", len(part))
+        mixed = part[row(key_of(seed, b"perm-v1", i, s), 0, len(part))]
         for node in range(3):
-            own = [c for c in range(4) if given[c] == node]
-            block = np.ascontiguousarray(mixed[:, own], "<f8").tobytes()
-            assert not own or block in nodes[node], ("activation_1", s, node)
+            block = mixed[np.array(given) == node].astype("<f8").tobytes()
+            assert block in nodes[node], ("activation_1", s, node)
 PY
 sent() { PYTHONPATH="$R/tests/oracle" /usr/bin/python3 -W ignore sent.py "$@" >>out 2>>err; }
 recorded() { rm -rf rec points; run train my.conf --data data.npz --meta step.npz --seed seed -n 3 --record rec \

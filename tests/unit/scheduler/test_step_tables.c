@@ -14,7 +14,7 @@
 
 enum { NODES = 2 };
 
-/* A product of 4 x 6 x 5, a tanh of 4 x 3, and the same product again. */
+/* A product of 4 x 6 x 5, a tanh of 1 x 3, and the same product again. */
 static sherd__step_tables make(void)
 {
     static const sherd_op kinds[] = { SHERD_OP_PRODUCT, SHERD_OP_TANH, SHERD_OP_PRODUCT };
@@ -23,7 +23,7 @@ static sherd__step_tables make(void)
     for (size_t i = 0; i < t.len; i++) {
         bool dot = kinds[i] == SHERD_OP_PRODUCT;
         t.at[i] = (sherd__step_table){
-            .op = { .kind = kinds[i], .n = 4, .k = dot ? 6 : 0, .m = dot ? 5 : 3 },
+            .op = { .kind = kinds[i], .n = dot ? 4 : 1, .k = dot ? 6 : 0, .m = dot ? 5 : 3 },
             .number = 10 + i,
             .exposures = sherd__calloc(6, sizeof(uint32_t)),
             .shown = sherd__calloc(2 * NODES, sizeof(double))
@@ -49,7 +49,7 @@ static void a_pass_takes_the_tables_in_their_order(void **s)
         sherd__step_tables_begin(&t, pass);
         assert_int_equal(t.pass, pass);
         assert_ptr_equal(take(&t, SHERD_OP_PRODUCT, 6, 5), &t.at[0]);
-        assert_ptr_equal(take(&t, SHERD_OP_TANH, 0, 0), &t.at[1]);
+        assert_ptr_equal(take(&t, SHERD_OP_TANH, 3, 3), &t.at[1]);
         assert_ptr_equal(take(&t, SHERD_OP_PRODUCT, 2, 5), &t.at[2]); /* a shorter batch */
         assert_null(take(&t, SHERD_OP_PRODUCT, 6, 5));
     }
@@ -65,7 +65,7 @@ static void another_operation_than_the_next_is_an_error(void **s)
     (void)s;
     sherd__step_tables t = make();
     sherd__step_tables_begin(&t, 0);
-    assert_null(take(&t, SHERD_OP_TANH, 0, 0));
+    assert_null(take(&t, SHERD_OP_TANH, 3, 3));
     assert_null(take(&t, SHERD_OP_PRODUCT, 7, 5));
     assert_null(take(&t, SHERD_OP_PRODUCT, 6, 6));
     assert_int_equal(t.next, 0);
