@@ -253,12 +253,13 @@ static const sherd__verb build = {
     .name = "build",
     .usage = "[NAME=KIND:SHAPE ...] -o META.npz",
     .summary = "make exposures and permutations for the operations of a job",
-    .details = "Operations are those of --network, then those of the arguments: NAME=dot:NxKxM for "
-               "an n x k by k x m product, NAME=sigmoid:NxM (minus, square, multiply, relu, tanh, "
-               "exp) for an element-wise one. The seed form derives everything from 32 fresh "
-               "bytes; the expanded form holds NAME.exposures, NAME.enshuffles and NAME.unshuffles "
-               "as arrays. Anyone who reads the file can undo the permutations, so it is written "
-               "with mode 0600.",
+    .details = "Operations are those of --network, then those of --recipe, then those of the "
+               "arguments: NAME=dot:NxKxM for an n x k by k x m product, NAME=sigmoid:NxM (minus, "
+               "square, multiply, relu, tanh, exp) for an element-wise one. Those of --recipe are "
+               "the products of one step of sherd train: forward_1, backward_1_weights, ... The "
+               "seed form derives everything from 32 fresh bytes; the expanded form holds "
+               "NAME.exposures, NAME.enshuffles and NAME.unshuffles as arrays. Anyone who reads "
+               "the file can undo the permutations, so it is written with mode 0600.",
     .examples = build_examples,
     .options = build_options,
     .args_min = 0,

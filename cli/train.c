@@ -313,6 +313,9 @@ const sherd__verb sherd__verb_train = {
         "In fixed point (--mode exact, --bits, --scheme share) recipe, data and seed determine "
         "every bit of the result, independently of nodes, threads and lost nodes; --check also "
         "trains locally and compares.\n\n"
+        "Under --scheme permute, --meta FILE takes the exposures and permutations of every step "
+        "from a file of sherd meta build --recipe. The file serves one training: another one "
+        "needs --reuse-metadata. What each node was given is listed at the end.\n\n"
         "A model is an .npz that numpy opens: w1, b1, w2, ... and the recipe's text; sherd predict "
         "reads it.",
     .examples = examples,

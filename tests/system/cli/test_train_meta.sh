@@ -213,4 +213,12 @@ fails 3 'began without metadata' train my.conf --by products --data data.npz --m
 cp used.npz step.npz
 run train my.conf --by products --data data.npz --mode exact --checkpoint part --resume --meta step.npz -o resumed.npz
 [ $code = 0 ] && cmp resumed.npz without.npz; report $? "with them it has the bits of a training that was not interrupted"
+cp unused.npz step.npz; rm -rf part
+train --mode exact --epochs 1 --initial without.npz --checkpoint part
+[ $code = 0 ] && run train my.conf --by products --data data.npz --mode exact --checkpoint part --resume --meta step.npz
+[ $code = 0 ]; report $? "also if its first weights were given"
+(umask 077; head -c 32 /dev/zero | tr '\0' n >other)
+train --mode exact --epochs 1 --initial without.npz; [ $code = 0 ] &&
+    fails 10 'used by another training' train my.conf --by products --data data.npz --meta step.npz --seed other --mode exact --initial without.npz
+report $? "the seed counts also with the same first weights: the order of examples derives from it"
 echo "1..$n"
