@@ -218,6 +218,9 @@ void sherd__train_say_start(const sherd__train *t)
                        t->o.checkpoints);
     if (!t->o.checkpoints && !sherd__opt_text(cli, "output"))
         sherd__cli_say(cli, "no -o MODEL.npz: the model will not be saved");
+    if (t->o.meta && !t->o.seed && r.first_step == 0)
+        sherd__cli_say(cli, "%s serves this training only: --seed FILE would allow to repeat it",
+                       r.meta);
     if (data.embedded && strstr(sherd_recipe_text(t->recipe), "data = idx\n"))
         sherd__cli_say(cli, "no --data DIR: training on digits that come with sherd, not on MNIST");
     if (t->o.aggregate == SHERD_AGGREGATE_SECURE)

@@ -199,10 +199,10 @@ typedef struct sherd_training sherd_training;
  *
  * Errors: SHERD_EINVAL, SHERD_ENOMEM; those of sherd_data_load; SHERD_EFORMAT (layers that do not
  * fit, or checkpoints of another network, data, seed, arithmetic or metadata); SHERD_ECHAIN,
- * SHERD_EBUSY and SHERD_EINVAL of the folder of checkpoints; SHERD_EINTERRUPTED. Of a metadata file:
- * those of sherd_meta_load; SHERD_ESHAPE (an operation of another shape, another number of nodes);
- * SHERD_EFORMAT (an operation is missing); SHERD_EUNSUPPORTED (the file has no seed, or shuffles
- * rows); SHERD_EEXPOSURE (it has served another training, or exceeds exposure_max).
+ * SHERD_EBUSY and SHERD_EINVAL of the folder of checkpoints; SHERD_EINTERRUPTED. Of a metadata
+ * file: those of sherd_meta_load; SHERD_ESHAPE (an operation of another shape, another number of
+ * nodes); SHERD_EFORMAT (an operation is missing); SHERD_EUNSUPPORTED (the file has no seed, or
+ * shuffles rows); SHERD_EEXPOSURE (it has served another training, or exceeds exposure_max).
  */
 SHERD_API int sherd_training_new(sherd_training **out, const sherd_recipe *r,
                                  const sherd_data_source *data, const sherd_train_options *opt,
@@ -308,10 +308,10 @@ typedef struct sherd_train_secure {
     double delta;
 } sherd_train_secure;
 
-/** With a metadata file: what nodes were shown of the operands of one operation of a step. Fractions
- *  are the largest of all steps of this run, and include work that was taken over from other nodes.
- *  Data that stay at the nodes are B of their operations, and their fraction adds up all operations
- *  that use them. A node's fractions are those of its domain. */
+/** With a metadata file: what nodes were shown of the operands of one operation of a step.
+ *  Fractions are the largest of all steps of this run, and include work that was taken over from
+ *  other nodes. Data that stay at the nodes are B of their operations, and their fraction adds up
+ *  all operations that use them. A node's fractions are those of its domain. */
 typedef struct sherd_train_exposure {
     size_t size; /* sizeof(sherd_train_exposure), set by the caller */
     char operation[SHERD_META_NAME_SIZE];
@@ -366,11 +366,11 @@ typedef struct sherd_step_options {
 /**
  * Appends the operations of one training step of a recipe to metadata: for layer i with parameters
  * the products forward_i, backward_i_weights and backward_i_input (not for i = 1), and with
- * `elementwise` the operations activation_j, activation_j_square, ... of activation j. Shapes are of
- * a step of full size. docs/METADATA.md lists them.
+ * `elementwise` the operations activation_j, activation_j_square, ... of activation j. Shapes are
+ * those of a step of full size. docs/METADATA.md lists them.
  *
- * Errors: SHERD_EINVAL: batch and examples do not fit each other, or the metadata shuffle rows; those
- * of sherd_meta_add; SHERD_EFORMAT, SHERD_ESHAPE (layers that do not fit); SHERD_ENOMEM.
+ * Errors: SHERD_EINVAL: batch and examples do not fit each other, or the metadata shuffle rows;
+ * those of sherd_meta_add; SHERD_EFORMAT, SHERD_ESHAPE (layers that do not fit); SHERD_ENOMEM.
  */
 SHERD_API int sherd_meta_add_recipe(sherd_meta *meta, const sherd_recipe *r,
                                     const sherd_step_options *opt, sherd_diag *d) SHERD_MUST;

@@ -206,8 +206,8 @@ int sherd__training_meta_check(sherd_training *t, sherd_diag *d) SHERD_MUST;
 /** Records in the file that it serves this training. Nothing has been sent. Errors as above, and
  *  those of sherd_meta_save. */
 int sherd__training_meta_record(sherd_training *t, sherd_diag *d) SHERD_MUST;
-/** Returns the digests of the metadata and of the training, 32 bytes each: checkpoints contain them,
- *  and a resumed run sets the second one to theirs. NULL: there are no metadata. */
+/** Returns the digests of the metadata and of the training, 32 bytes each: checkpoints contain
+ *  them, and a resumed run sets the second one to theirs. NULL: there are no metadata. */
 uint8_t *sherd__training_meta_digests(const sherd_training *t);
 /** Sets the members of a report on metadata. */
 void sherd__training_meta_report(const sherd_training *t, sherd_train_report *r);

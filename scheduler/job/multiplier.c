@@ -134,34 +134,47 @@ static int shuffles_init(shuffles *h, const remote *m, const drawing *of)
     return err;
 }
 
-/* Sets up the exposures of `len` columns and the permutations of `cols` entries of the pass. */
-static int shuffles_by_table(shuffles *h, const remote *m, const sherd__step_table *table,
-                             size_t len, size_t cols, sherd_diag *d)
+/* One call with the tables of a step: its permutations, and what it shows to nodes. */
+typedef struct by_table {
+    sherd__step_table *table;
+    shuffles shuffles;
+    size_t len; /* exposures */
+    sherd_report shown;
+} by_table;
+
+/* Takes the next table for `len` exposures and permutations of `cols` entries. */
+static int by_table_begin(by_table *t, remote *m, sherd_op kind, size_t len, size_t cols,
+                          sherd_diag *d)
 {
-    int err = shuffles_init(h, m,
-                            &(drawing){ .operation = m->tables->pass,
-                                        .len = len,
-                                        .part = len,
-                                        .cols = cols,
-                                        .table = table });
+    *t = (by_table){ .len = len, .shown = { .size = sizeof t->shown } };
+    int err = sherd__step_tables_next(m->tables, kind, len, cols, &t->table, d);
+    if (err) return err;
+    err = shuffles_init(&t->shuffles, m,
+                        &(drawing){ .operation = m->tables->pass,
+                                    .len = len,
+                                    .part = len,
+                                    .cols = cols,
+                                    .table = t->table });
     return err ? sherd__fail_to(d, err, "draw permutations") : SHERD_OK;
+}
+
+static void by_table_end(by_table *t)
+{
+    sherd__step_table_show(t->table, &t->shown);
+    sherd_report_fini(&t->shown);
+    shuffles_fini(&t->shuffles, t->len);
 }
 
 static int multiply_by_table(remote *m, sherd_view a, sherd_view b, double *c, size_t ldc,
                              sherd_diag *d)
 {
-    shuffles h;
-    sherd__step_table *table;
-    sherd_report shown = { .size = sizeof shown };
+    by_table t;
     sherd_product_options opt = options(m, 0);
-    int err = sherd__step_tables_next(m->tables, SHERD_OP_PRODUCT, a.cols, b.cols, &table, d);
-    if (!err) err = shuffles_by_table(&h, m, table, a.cols, b.cols, d);
+    int err = by_table_begin(&t, m, SHERD_OP_PRODUCT, a.cols, b.cols, d);
     if (err) return err;
-    opt.shuffles = &h.s;
-    err = sherd_multiply(m->cluster, a, b, c, ldc, &opt, &shown, d);
-    sherd__step_table_show(table, &shown);
-    sherd_report_fini(&shown);
-    shuffles_fini(&h, a.cols);
+    opt.shuffles = &t.shuffles.s;
+    err = sherd_multiply(m->cluster, a, b, c, ldc, &opt, &t.shown, d);
+    by_table_end(&t);
     return err;
 }
 
@@ -472,34 +485,20 @@ static void remote_kept_shape(const sherd_kept *k, size_t *rows, size_t *cols, s
     sherd__windows_shape(&k->windows, rows, cols, part);
 }
 
-static int map_by_table(remote *m, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ld,
-                        sherd_diag *d)
-{
-    shuffles h;
-    sherd__step_table *table;
-    sherd_report shown = { .size = sizeof shown };
-    sherd_product_options opt = options(m, 0);
-    int err = sherd__step_tables_next(m->tables, op, a.cols, a.cols, &table, d);
-    if (!err) err = shuffles_by_table(&h, m, table, a.cols, a.cols, d);
-    if (err) return err;
-    opt.exact = false;
-    opt.shuffles = &h.s;
-    err = sherd_apply(m->cluster, op, a, b, out, ld, &opt, &shown, d);
-    sherd__step_table_show(table, &shown);
-    sherd_report_fini(&shown);
-    shuffles_fini(&h, a.cols);
-    return err;
-}
-
 static int remote_map(void *ctx, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ld,
                       sherd_diag *d)
 {
     remote *m = ctx;
+    by_table t;
     if (hides(m)) return sherd_multiplier_map(m->local, op, a, b, out, ld, d);
-    if (m->tables) return map_by_table(m, op, a, b, out, ld, d);
+    int err = m->tables ? by_table_begin(&t, m, op, a.cols, a.cols, d) : SHERD_OK;
+    if (err) return err;
     sherd_product_options opt = options(m, m->operation++);
     opt.exact = false;
-    return sherd_apply(m->cluster, op, a, b, out, ld, &opt, NULL, d);
+    if (m->tables) opt.shuffles = &t.shuffles.s;
+    err = sherd_apply(m->cluster, op, a, b, out, ld, &opt, m->tables ? &t.shown : NULL, d);
+    if (m->tables) by_table_end(&t);
+    return err;
 }
 
 static void remote_free(void *ctx)

@@ -1,7 +1,7 @@
 /*
  * Tables of a training step. The next table is found by its position, not by its shape, since two
- * layers may have one shape. The comparison with the call is a safeguard: an operation that used the
- * tables of another one would repeat permutations.
+ * layers may have one shape. The comparison with the call is a safeguard: an operation that used
+ * the tables of another one would repeat permutations.
  */
 #include "scheduler/job/step_tables.h"
 
