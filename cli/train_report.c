@@ -381,21 +381,22 @@ static void print_secure(const sherd__train *t)
 
 /* Prints the exposures of one operation; room is for two numbers a node. The fractions of A and B
  * differ where data stay at the nodes, or a node was lost. Returns false after the last one. */
-static bool print_operation(const sherd__train *t, uint32_t operation, double *room)
+static bool print_operation(const sherd__train *t, uint32_t operation, double *room, bool *differ)
 {
     uint32_t nodes = report_of(t).nodes;
     double *a = room, *b = room + nodes;
     sherd_train_exposure e;
-    bool differ = false;
+    bool same = true;
     for (uint32_t n = 0; n < nodes; n++) {
         if (!exposure_at(t, operation, n, &e)) return false;
         a[n] = e.exposed_a;
         b[n] = e.exposed_b;
-        differ = differ || fabs(a[n] - b[n]) > SAME_FRACTION;
+        same = same && fabs(a[n] - b[n]) <= SAME_FRACTION;
     }
     bool both = sherd_op_operands(e.kind) == 2;
-    sherd__exposures_print(e.operation, both && !differ ? "A, B" : "A", a, nodes);
-    if (both && differ) sherd__exposures_print("", "B", b, nodes);
+    sherd__exposures_print(e.operation, both && same ? "A, B" : "A", a, nodes);
+    if (both && !same) sherd__exposures_print("", "B", b, nodes);
+    *differ = *differ || (both && !same);
     return true;
 }
 
@@ -407,7 +408,11 @@ static void print_exposures(const sherd__train *t, const sherd_train_report *r)
     sherd__cli_print("exposures and permutations: %s%s", r->meta,
                      r->meta_reused ? ", which served another training before" : "");
     sherd__exposures_head("% that each of them was given, at most");
-    for (uint32_t i = 0; print_operation(t, i, fractions);) i++;
+    bool differ = false;
+    for (uint32_t i = 0; print_operation(t, i, fractions, &differ);) i++;
+    if (differ)
+        printf("Where B differs from A, it stays at the nodes (all its uses are added up),\n"
+               "or a node took over work.\n");
     sherd__free(fractions);
 }
 
