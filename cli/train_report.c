@@ -213,14 +213,14 @@ void sherd__train_say_start(const sherd__train *t)
     const sherd__cli *cli = t->cli;
     sherd_train_report r = report_of(t);
     sherd_data_info data = data_of(t);
+    if (t->o.meta && !t->o.seed && r.first_step == 0)
+        sherd__cli_say(cli, "%s serves this training only: --seed FILE would allow to repeat it",
+                       r.meta);
     if (t->o.resume && r.first_step == 0)
         sherd__cli_say(cli, "%s has no checkpoint: this run begins with the first step",
                        t->o.checkpoints);
     if (!t->o.checkpoints && !sherd__opt_text(cli, "output"))
         sherd__cli_say(cli, "no -o MODEL.npz: the model will not be saved");
-    if (t->o.meta && !t->o.seed && r.first_step == 0)
-        sherd__cli_say(cli, "%s serves this training only: --seed FILE would allow to repeat it",
-                       r.meta);
     if (data.embedded && strstr(sherd_recipe_text(t->recipe), "data = idx\n"))
         sherd__cli_say(cli, "no --data DIR: training on digits that come with sherd, not on MNIST");
     if (t->o.aggregate == SHERD_AGGREGATE_SECURE)
