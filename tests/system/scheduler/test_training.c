@@ -10,12 +10,14 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sherd/npy.h"
 #include "sherd/sherd.h"
+#include "tests/support/send_signal.h"
 #include "tests/system/scheduler/command.h"
 #include "tests/system/scheduler/local_nodes.h"
 
@@ -365,6 +367,44 @@ static void metadata_decide_the_exposures_and_change_no_bit(void **s)
     folder_remove(folder);
 }
 
+static int kill_a_node(void *ctx, const sherd_epoch *e, sherd_diag *d)
+{
+    (void)d;
+    if (e->epoch != 1) return 0;
+    assert_int_equal(send_signal(local_pid(ctx, 0), SIGKILL), 0);
+    local_gone(ctx, 0);
+    return 0;
+}
+
+static void exposures_include_the_work_of_a_lost_node(void **s)
+{
+    (void)s;
+    char folder[128], path[160];
+    double here[PARAMETERS], over[PARAMETERS], sum = 0;
+    sherd_product_options p = { .size = sizeof p, .exact = true };
+    sherd_train_options o = seeded();
+    folder_new(folder);
+    snprintf(path, sizeof path, "%s/step.npz", folder);
+    save_step(path, 1);
+    o.products = &p;
+    sherd_training_free(run(o, NULL, here));
+    sherd_cluster *own = local_open(NODES, NULL, 0);
+    o.meta = path;
+    o.on_epoch = kill_a_node;
+    o.ctx = own;
+    sherd_training *t = run(o, own, over);
+    assert_memory_equal(here, over, sizeof here);
+    for (uint32_t node = 0; node < NODES; node++) {
+        sherd_train_exposure e = { .size = sizeof e };
+        assert_int_equal(sherd_training_exposure_at(t, 2, node, &e, NULL), 0);
+        sum += e.exposed_a;
+    }
+    assert_true(sum > 1.01); /* the columns of the lost node count again */
+    sherd_training_free(t);
+    sherd_cluster_close(own);
+    folder_remove(folder);
+}
+
 /* Another training, or other metadata under the same name, between the preparation and the run. */
 static void metadata_are_bound_before_anything_is_sent(void **s)
 {
@@ -419,6 +459,7 @@ int main(void)
         cmocka_unit_test(hooks_are_those_of_the_training_or_else_of_the_cluster),
         cmocka_unit_test(a_record_says_which_row_of_the_data_is_which),
         cmocka_unit_test(metadata_decide_the_exposures_and_change_no_bit),
+        cmocka_unit_test(exposures_include_the_work_of_a_lost_node),
         cmocka_unit_test(metadata_are_bound_before_anything_is_sent),
         cmocka_unit_test(a_cluster_of_another_size_is_refused),
     };
