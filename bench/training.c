@@ -479,7 +479,7 @@ static int find_loss(const slowed *s, double *loss, size_t *at, sherd_diag *d)
         sherd__network_set(n, s->path + *at * s->params);
         err = sherd__train_evaluate(n, e,
                                     &(sherd__evaluation){ &t->recipe, &t->data, NULL,
-                                                          t->data.x.rows },
+                                                          t->data.x.rows, 0 },
                                     &here, &accuracy, d);
         if (!err && (last || here <= *loss)) break;
     }

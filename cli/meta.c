@@ -8,6 +8,7 @@
 
 #include "cli/paths.h"
 #include "cli/progress.h"
+#include "cli/remote_products.h"
 #include "cli/seed.h"
 #include "core/clock.h"
 #include "core/wipe.h"
@@ -167,6 +168,18 @@ static const sherd__option build_options[] = {
       .help = "the operations of one training step: inputs,hidden...,outputs" },
     { .name = "samples", .type = SHERD__INT, .arg = "N", .min = 0, .max = 4294967295.0,
       .flags = SHERD__OPT_ONLY_ARGV, .help = "rows of the network's training set" },
+    { .name = "recipe", .type = SHERD__TEXT, .arg = "NAME|CONFIG", .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "the products of one step of sherd train with this recipe" },
+    { .name = "data", .type = SHERD__FILE, .arg = "PATH",
+      .help = "--recipe: the data of the training, if a step has all of them" },
+    { .name = "batch", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e9, .word = "all",
+      .help = "--recipe: examples of one step, or all [from the recipe]" },
+    { .name = "examples", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e9,
+      .help = "--recipe: as sherd train --examples" },
+    { .name = "elementwise", .type = SHERD__CHOICE, .arg = "WHERE", .preset = "here",
+      .choices = sherd__choices_elementwise,
+      .help = "--recipe: with nodes, add the activations that sherd train --elementwise nodes "
+              "sends" },
     { .name = "nodes", .type = SHERD__INT, .arg = "N", .min = 1, .max = 65535,
       .flags = SHERD__OPT_REQUIRED | SHERD__OPT_ONLY_ARGV,
       .help = "number of nodes that columns are assigned to" },
@@ -200,6 +213,9 @@ static const sherd__option compact_options[] = {
 static const sherd__example build_examples[] = {
     { "sherd meta build --network 784,128,10 --samples 60000 --nodes 7 -o meta.npz",
       "the eleven operations of one training step, in 32 bytes" },
+    { "sherd meta build --recipe spiral --nodes 3 -o step.npz",
+      "the products of a step of sherd train spiral" },
+    { "sherd train spiral -n 3 --meta step.npz", "a training that uses them in every step" },
     { "sherd meta build z=dot:1000x512x64 --nodes 3 --form expanded -o z.npz",
       "one product, as arrays for numpy" },
     { "sherd multiply A.npy B.npy -o C.npy -n 3 --meta z.npz", "a product that uses them" },
@@ -237,12 +253,13 @@ static const sherd__verb build = {
     .name = "build",
     .usage = "[NAME=KIND:SHAPE ...] -o META.npz",
     .summary = "make exposures and permutations for the operations of a job",
-    .details = "Operations are those of --network, then those of the arguments: NAME=dot:NxKxM for "
-               "an n x k by k x m product, NAME=sigmoid:NxM (minus, square, multiply, relu, tanh, "
-               "exp) for an element-wise one. The seed form derives everything from 32 fresh "
-               "bytes; the expanded form holds NAME.exposures, NAME.enshuffles and NAME.unshuffles "
-               "as arrays. Anyone who reads the file can undo the permutations, so it is written "
-               "with mode 0600.",
+    .details = "Operations are those of --network, then those of --recipe, then those of the "
+               "arguments: NAME=dot:NxKxM for an n x k by k x m product, NAME=sigmoid:NxM (minus, "
+               "square, multiply, relu, tanh, exp) for an element-wise one. Those of --recipe are "
+               "the products of one step of sherd train: forward_1, backward_1_weights, ... The "
+               "seed form derives everything from 32 fresh bytes; the expanded form holds "
+               "NAME.exposures, NAME.enshuffles and NAME.unshuffles as arrays. Anyone who reads "
+               "the file can undo the permutations, so it is written with mode 0600.",
     .examples = build_examples,
     .options = build_options,
     .args_min = 0,

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/applies.h"
 #include "cli/paths.h"
 #include "cli/seed.h"
+#include "cli/train.h"
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/suggest.h"
@@ -75,21 +77,65 @@ static int read_operation(const char *text, sherd_meta_operation *op, sherd_diag
     return SHERD_OK;
 }
 
+/* Counts the examples that a recipe trains on. */
+static int count_examples(const sherd_recipe *r, const char *path, uint64_t *count, sherd_diag *d)
+{
+    sherd_data *data = NULL;
+    sherd_data_info info = { .size = sizeof info };
+    const sherd_data_source from = { .size = sizeof from, .path = path };
+    int err = sherd_data_load(&data, r, path ? &from : NULL, NULL, d);
+    if (!err) err = sherd_data_get(data, &info, d);
+    *count = info.examples;
+    sherd_data_free(data);
+    return err;
+}
+
+/* Adds the operations of a step of --recipe. The data are needed to count them only. */
+static int add_recipe(sherd__cli *cli, sherd_meta *meta, sherd_diag *d)
+{
+    sherd_recipe *recipe = NULL;
+    const char *path = sherd__opt_text(cli, "data");
+    sherd_step_options step = { .size = sizeof step,
+                                .elementwise = sherd__opt_choice(cli, "elementwise") == 1 };
+    int err = sherd_recipe_load(&recipe, sherd__opt_text(cli, "recipe"), d);
+    if (!err) err = sherd__train_change_recipe(cli, recipe, d);
+    if (!err && (path || strstr(sherd_recipe_text(recipe), "batch = all\n")))
+        err = count_examples(recipe, path, &step.examples, d);
+    if (!err) err = sherd_meta_add_recipe(meta, recipe, &step, d);
+    sherd_recipe_free(recipe);
+    return err;
+}
+
+static int check_recipe(sherd__cli *cli, sherd_diag *d)
+{
+    static const char *const needs[] = { "data", "batch", "examples", "elementwise", NULL };
+    const char *idle = sherd__opt_given(cli, "recipe") ? NULL
+                                                       : sherd__opts_forget_unless_argv(cli, needs);
+    return idle ? sherd__fail(d, SHERD_EINVAL, "give both or neither",
+                              "--%s has no effect without --recipe", idle)
+                : SHERD_OK;
+}
+
 static int add_operations(sherd__cli *cli, sherd_meta *meta, sherd_diag *d)
 {
     uint64_t widths[WIDTHS_MAX];
     size_t len;
     const char *network = sherd__opt_text(cli, "network");
-    if (!network && cli->args_len == 0)
-        return sherd__fail(d, SHERD_EINVAL, "--network 784,128,10 --samples 60000, or z=dot:6x5x4",
-                           "no operations: expected --network or NAME=KIND:SHAPE");
+    bool recipe = sherd__opt_given(cli, "recipe");
+    int err = check_recipe(cli, d);
+    if (err) return err;
+    if (!network && !recipe && cli->args_len == 0)
+        return sherd__fail(d, SHERD_EINVAL,
+                           "--recipe mnist, --network 784,128,10 --samples 60000, or z=dot:6x5x4",
+                           "no operations: expected --recipe, --network or NAME=KIND:SHAPE");
     if (!network != !sherd__opt_given(cli, "samples"))
         return sherd__fail(d, SHERD_EINVAL, "give both or neither",
                            "--network and --samples are used together");
-    int err = network ? read_widths(network, widths, &len, d) : SHERD_OK;
+    err = network ? read_widths(network, widths, &len, d) : SHERD_OK;
     if (network && !err)
         err = sherd_meta_add_network(meta, widths, len, (uint64_t)sherd__opt_int(cli, "samples"),
                                      d);
+    if (recipe && !err) err = add_recipe(cli, meta, d);
     for (int i = 0; i < cli->args_len && !err; i++) {
         sherd_meta_operation op;
         err = read_operation(cli->args[i], &op, d);

@@ -4,10 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cli/exposures.h"
 #include "cli/fields.h"
 #include "core/alloc.h"
-
-#define COUNTS_PER_LINE 12
 
 int sherd__meta_count_exposures(sherd_meta *meta, size_t i, uint64_t **counts, sherd_diag *d)
 {
@@ -26,43 +25,77 @@ const char *sherd__meta_time(double s, char out[24])
     return out;
 }
 
-static void print_operation(const sherd_meta *meta, size_t i, const uint64_t *counts,
-                            const double *seconds)
+/* Turns counts of exposures into fractions of the columns. Returns NULL without memory. */
+static double *fractions_of(const sherd_meta *meta, size_t i, const uint64_t *counts)
+{
+    uint32_t nodes = sherd_meta_get(meta)->nodes;
+    uint64_t columns = sherd_meta_columns(sherd_meta_at(meta, i));
+    double *out = sherd__calloc(nodes, sizeof *out);
+    for (uint32_t n = 0; n < nodes && out && columns; n++)
+        out[n] = (double)counts[n] / (double)columns;
+    return out;
+}
+
+static void print_operation(const sherd_meta *meta, size_t i, const double *seconds)
 {
     const sherd_meta_operation *op = sherd_meta_at(meta, i);
-    uint32_t nodes = sherd_meta_get(meta)->nodes;
     char name[6 * sizeof op->name], shape[48], size[24], took[24] = "";
     snprintf(shape, sizeof shape, "%" PRIu64 " x %" PRIu64, sherd_meta_table_rows(op), op->m);
     printf("%-19s %-8s %15s  %10s", sherd__cli_plain(op->name, name, sizeof name),
            sherd_op_name(op->kind), shape, sherd__cli_bytes(sherd_meta_bytes(meta, i), size));
     if (seconds) printf("  %9s", sherd__meta_time(seconds[i], took));
-    printf("  exposures");
-    for (uint32_t n = 0; n < nodes; n++)
-        printf("%s%" PRIu64, n && n % COUNTS_PER_LINE == 0 ? "\n                    " : " ",
-               counts[n]);
-    printf("%s\n", !seconds && op->used ? "  (used)" : "");
+    printf("%s\n", !seconds && op->used ? "  used" : "");
+}
+
+/* A column of A and a row of B, or a position of both operands, have one exposure. */
+static void print_exposures(const sherd_meta *meta, size_t i, const double *fractions)
+{
+    const sherd_meta_operation *op = sherd_meta_at(meta, i);
+    char name[6 * sizeof op->name];
+    sherd__exposures_print(sherd__cli_plain(op->name, name, sizeof name),
+                           sherd_op_operands(op->kind) == 2 ? "A, B" : "A", fractions,
+                           sherd_meta_get(meta)->nodes);
 }
 
 static json_t *json_of_operation(const sherd_meta *meta, size_t i, const uint64_t *counts,
-                                 const double *seconds)
+                                 const double *fractions, const double *seconds)
 {
     const sherd_meta_operation *op = sherd_meta_at(meta, i);
     static const char *const names[] = { "name", "kind", "used", NULL };
-    json_t *o = json_object(), *list = json_array();
+    json_t *o = json_object(), *list = json_array(), *shares = json_array();
     json_t *shape = op->kind == SHERD_OP_PRODUCT
                         ? json_pack("[I,I,I]", (json_int_t)op->n, (json_int_t)op->k,
                                     (json_int_t)op->m)
                         : json_pack("[I,I]", (json_int_t)op->n, (json_int_t)op->m);
-    for (uint32_t n = 0; n < sherd_meta_get(meta)->nodes; n++)
+    for (uint32_t n = 0; n < sherd_meta_get(meta)->nodes; n++) {
         json_array_append_new(list, json_integer((json_int_t)counts[n]));
+        json_array_append_new(shares, json_real(fractions[n]));
+    }
     sherd__fields_json_of(o, op, sherd_meta_operation_fields, names);
     json_object_set_new(o, "shape", shape);
     json_object_set_new(o, "rows", json_integer((json_int_t)sherd_meta_table_rows(op)));
     json_object_set_new(o, "length", json_integer((json_int_t)op->m));
     json_object_set_new(o, "exposures", list);
+    json_object_set_new(o, "fractions", shares);
     json_object_set_new(o, "bytes_expanded", json_integer((json_int_t)sherd_meta_bytes(meta, i)));
     if (seconds) json_object_set_new(o, "seconds", json_real(seconds[i]));
     return o;
+}
+
+/* Prints the exposures of operation i, or adds the operation to the list. */
+static int print_counts(sherd_meta *meta, size_t i, const double *seconds, json_t *list,
+                        sherd_diag *d)
+{
+    uint64_t *counts = NULL;
+    int err = sherd__meta_count_exposures(meta, i, &counts, d);
+    double *fractions = err ? NULL : fractions_of(meta, i, counts);
+    if (!err && !fractions) err = sherd__fail_memory(d, "the exposures");
+    if (!err && list)
+        json_array_append_new(list, json_of_operation(meta, i, counts, fractions, seconds));
+    else if (!err) print_exposures(meta, i, fractions);
+    sherd__free(fractions);
+    sherd__free(counts);
+    return err;
 }
 
 int sherd__meta_print_operations(sherd_meta *meta, const double *seconds, json_t *json,
@@ -72,15 +105,12 @@ int sherd__meta_print_operations(sherd_meta *meta, const double *seconds, json_t
     int err = SHERD_OK;
     if (!json)
         printf("%-19s %-8s %15s  %10s%s\n", "operation", "kind", "rows x length", "expanded",
-               seconds ? "   made in" : "");
-    for (size_t i = 0; i < sherd_meta_count(meta) && !err; i++) {
-        uint64_t *counts;
-        err = sherd__meta_count_exposures(meta, i, &counts, d);
-        if (err) break;
-        if (json) json_array_append_new(list, json_of_operation(meta, i, counts, seconds));
-        else print_operation(meta, i, counts, seconds);
-        sherd__free(counts);
-    }
+               seconds ? "    made in" : "");
+    for (size_t i = 0; i < sherd_meta_count(meta) && !json; i++) print_operation(meta, i, seconds);
+    if (!json) printf("\n");
+    if (!json) sherd__exposures_head("% that each of them is given");
+    for (size_t i = 0; i < sherd_meta_count(meta) && !err; i++)
+        err = print_counts(meta, i, seconds, list, d);
     if (json) json_object_set_new(json, "operations", list);
     return err;
 }

@@ -36,6 +36,8 @@ static int judge_nodes(sherd__cli *cli, sherd_diag *d)
                                             "bind-to",
                                             "key",
                                             "same-host-domains",
+                                            "meta",
+                                            "reuse-metadata",
                                             NULL };
     const char *idle = sherd__opts_forget_unless_argv(cli, of_nodes);
     return !idle ? 0

@@ -37,27 +37,6 @@ static bool is_builtin(const char *name)
     return false;
 }
 
-/* Sets keys of the recipe to the options of the same names. */
-static int change_recipe(sherd__train *t, sherd_diag *d)
-{
-    static const char *const keys[] = { "epochs", "batch", "rate", "precision", "examples" };
-    const sherd__cli *cli = t->cli;
-    char value[64];
-    int err = 0;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && !err; i++) {
-        const char *key = keys[i];
-        if (!sherd__opt_given(cli, key)) continue;
-        if (strcmp(key, "rate") == 0)
-            snprintf(value, sizeof value, "%.17g", sherd__opt_real(cli, key));
-        else if (strcmp(key, "precision") == 0)
-            snprintf(value, sizeof value, "%s", sherd__opt_text(cli, key));
-        else if (sherd__opt_int(cli, key) == 0) snprintf(value, sizeof value, "all");
-        else snprintf(value, sizeof value, "%" PRId64, sherd__opt_int(cli, key));
-        err = sherd_recipe_set(t->recipe, key, value, d);
-    }
-    return err;
-}
-
 static bool interrupted(void *ctx)
 {
     (void)ctx;
@@ -91,7 +70,7 @@ static int prepare(sherd__train *t, sherd_diag *d)
     if (!err && plot) err = sherd__plot_check(plot, d);
     if (!err) err = sherd__train_options(t, d);
     if (!err) err = sherd_recipe_load(&t->recipe, t->name, d);
-    if (!err) err = change_recipe(t, d);
+    if (!err) err = sherd__train_change_recipe(cli, t->recipe, d);
     if (!err && initial) err = sherd_model_load_parameters(&t->initial, t->recipe, initial, d);
     if (err) return err;
     o->hooks = (sherd_hooks){
@@ -290,6 +269,12 @@ static const sherd__option options[] = {
     SHERD__OPT_ELEMENTWISE,
     SHERD__OPTS_CLUSTER,
     SHERD__OPTS_OVER,
+    { .name = "meta", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
+      .takes = SHERD_TAKES_SHUFFLES,
+      .help = "take exposures and permutations of every step from this metadata file (sherd meta "
+              "build --recipe)" },
+    { .name = "reuse-metadata", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "--meta: accept a file that has served another training" },
     SHERD__OPT_MODE,
     SHERD__OPT_BITS,
     SHERD__OPT_ROUNDING,
@@ -328,6 +313,9 @@ const sherd__verb sherd__verb_train = {
         "In fixed point (--mode exact, --bits, --scheme share) recipe, data and seed determine "
         "every bit of the result, independently of nodes, threads and lost nodes; --check also "
         "trains locally and compares.\n\n"
+        "Under --scheme permute, --meta FILE takes the exposures and permutations of every step "
+        "from a file of sherd meta build --recipe. The file serves one training: another one "
+        "needs --reuse-metadata. What each node was given is listed at the end.\n\n"
         "A model is an .npz that numpy opens: w1, b1, w2, ... and the recipe's text; sherd predict "
         "reads it.",
     .examples = examples,

@@ -40,6 +40,10 @@ void sherd__train_leave_to_first(sherd__cli *cli);
 /** Fills t->o and t->over. Options without effect that are not on the command line are forgotten.
  *  SHERD_EINVAL: options without effect on the command line, unless the library refuses them. */
 int sherd__train_options(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** Sets keys of a recipe to the options of the same names that the verb has and that are given.
+ *  Errors of sherd_recipe_set. */
+int sherd__train_change_recipe(const sherd__cli *cli, sherd_recipe *recipe,
+                               sherd_diag *d) SHERD_MUST;
 /** Returns whether this process is the only one, or the one that writes files and messages. */
 bool sherd__train_is_first(const sherd__train *t);
 

@@ -3,6 +3,8 @@
  * and forgotten otherwise (cli/applies.h). The library refuses combinations that contradict each
  * other, with the reason; here the option from the weaker place is forgotten.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/applies.h"
@@ -63,9 +65,10 @@ static int judge_way(sherd__cli *cli, sherd_diag *d)
         "in-process", "allow-drop", "float-gradients", "trace",       "aggregate",   "survivors",
         "simulate",   "clip",       "noise",           "delta",       NULL
     };
-    static const char *const theirs[] = { "scheme",       "spare",    "group",       "exposure",
-                                          "exposure-max", "encoding", "elementwise", "rounding",
-                                          "mode",         "strict",   NULL };
+    static const char *const theirs[] = {
+        "scheme",   "spare", "group",  "exposure", "exposure-max",   "encoding", "elementwise",
+        "rounding", "mode",  "strict", "meta",     "reuse-metadata", NULL
+    };
     bool by = gradients(cli);
     const char *name = sherd__opts_forget_unless_argv(cli, by ? theirs : ours);
     if (!name && by && aggregate(cli) != SECURE && sherd__opt_forget_unless_argv(cli, "colluding"))
@@ -146,6 +149,27 @@ static int judge(sherd__cli *cli, sherd_diag *d)
     return err || !by ? err : judge_gradients(cli, d);
 }
 
+/* ---- the recipe ------------------------------------------------------------------------------ */
+
+int sherd__train_change_recipe(const sherd__cli *cli, sherd_recipe *recipe, sherd_diag *d)
+{
+    static const char *const keys[] = { "epochs", "batch", "rate", "precision", "examples" };
+    char value[64];
+    int err = 0;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && !err; i++) {
+        const char *key = keys[i];
+        if (!sherd__opt_is_set(cli, key)) continue;
+        if (strcmp(key, "rate") == 0)
+            snprintf(value, sizeof value, "%.17g", sherd__opt_real(cli, key));
+        else if (strcmp(key, "precision") == 0)
+            snprintf(value, sizeof value, "%s", sherd__opt_text(cli, key));
+        else if (sherd__opt_int(cli, key) == 0) snprintf(value, sizeof value, "all");
+        else snprintf(value, sizeof value, "%" PRId64, sherd__opt_int(cli, key));
+        err = sherd_recipe_set(recipe, key, value, d);
+    }
+    return err;
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static void read_gradients(sherd__train *t)
@@ -179,6 +203,20 @@ static void read_gradients(sherd__train *t)
     o->noise = sherd__opt_real(cli, "noise");
     o->delta = sherd__opt_real(cli, "delta");
     o->simulate = sherd__opt_flag(cli, "simulate");
+}
+
+static int read_metadata(sherd__train *t, sherd_diag *d)
+{
+    const sherd__cli *cli = t->cli;
+    sherd_train_options *o = &t->o;
+    o->meta = sherd__opt_text(cli, "meta");
+    o->meta_reuse = sherd__opt_flag(cli, "reuse-metadata");
+    if (o->meta_reuse && !o->meta)
+        return sherd__fail(d, SHERD_EINVAL, "give both or neither",
+                           "--reuse-metadata has no effect without --meta");
+    if (sherd__opt_given(cli, "group")) o->meta_settings |= SHERD_META_GROUP;
+    if (sherd__opt_given(cli, "exposure")) o->meta_settings |= SHERD_META_EXPOSURE;
+    return 0;
 }
 
 static void read_checkpoints(sherd__train *t)
@@ -224,7 +262,8 @@ int sherd__train_options(sherd__train *t, sherd_diag *d)
     }
     read_check(t);
     read_checkpoints(t);
-    if (seed) err = sherd__seed_read(t->seed, seed, d);
+    err = read_metadata(t, d);
+    if (!err && seed) err = sherd__seed_read(t->seed, seed, d);
     if (seed) o->seed = t->seed;
     if (!err && t->over.nodes) err = sherd__nodes_count(&o->nodes, cli, d);
     return err;

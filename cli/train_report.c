@@ -8,14 +8,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/exposures.h"
 #include "cli/fields.h"
 #include "cli/nodes.h"
 #include "cli/train.h"
+#include "core/alloc.h"
 #include "core/clock.h"
 
 #define LOG_SCHEMA "sherd/train-log/1"
 #define TABLE_ROWS 20
-#define LOG_DIGITS 17 /* restore every bit */
+#define SAME_FRACTION 5e-4 /* less than is printed */
+#define LOG_DIGITS 17      /* restore every bit */
 #define TRACE_DIGITS 9
 
 static const char *figure(double x, const char *format, char out[24])
@@ -58,6 +61,8 @@ static void set_training(const sherd__train *t, json_t *o)
     sherd__fields_json_of(o, &r, sherd_train_report_fields, names);
     if (!r.among) json_object_del(o, "among");
     if (!r.scheme) json_object_del(o, "scheme");
+    if (r.meta) json_object_set_new(o, "meta", sherd__cli_json_text(r.meta));
+    if (r.meta) json_object_set_new(o, "meta_reused", json_boolean(r.meta_reused));
 }
 
 static json_t *epoch_object(const sherd_epoch *e, const char *const *without)
@@ -101,6 +106,36 @@ static json_t *gradients_object(const sherd__train *t)
                                       (json_int_t)all.processes));
     if (circle) json_object_set_new(o, "circle", circle);
     return o;
+}
+
+static bool exposure_at(const sherd__train *t, uint32_t operation, uint32_t node,
+                        sherd_train_exposure *out)
+{
+    *out = (sherd_train_exposure){ .size = sizeof *out };
+    return sherd_training_exposure_at(t->training, operation, node, out, NULL) == 0;
+}
+
+/* Returns an object for each operation, with arrays by node; NULL without metadata. */
+static json_t *exposures_of(const sherd__train *t)
+{
+    static const char *const names[] = { "operation", "kind", "calls", NULL };
+    json_t *list = NULL;
+    sherd_train_exposure e;
+    for (uint32_t i = 0; exposure_at(t, i, 0, &e); i++) {
+        json_t *o = json_object(), *a = json_array(), *b = json_array();
+        bool both = sherd_op_operands(e.kind) == 2;
+        if (!list) list = json_array();
+        sherd__fields_json_of(o, &e, sherd_train_exposure_fields, names);
+        for (uint32_t n = 0; exposure_at(t, i, n, &e); n++) {
+            json_array_append_new(a, json_real(e.exposed_a));
+            json_array_append_new(b, json_real(e.exposed_b));
+        }
+        json_object_set_new(o, "exposed_a", a);
+        if (both) json_object_set_new(o, "exposed_b", b);
+        else json_decref(b);
+        json_array_append_new(list, o);
+    }
+    return list;
 }
 
 static json_t *secure_object(const sherd__train *t)
@@ -178,6 +213,9 @@ void sherd__train_say_start(const sherd__train *t)
     const sherd__cli *cli = t->cli;
     sherd_train_report r = report_of(t);
     sherd_data_info data = data_of(t);
+    if (t->o.meta && !t->o.seed && r.first_step == 0)
+        sherd__cli_say(cli, "%s serves this training only: --seed FILE would allow to repeat it",
+                       r.meta);
     if (t->o.resume && r.first_step == 0)
         sherd__cli_say(cli, "%s has no checkpoint: this run begins with the first step",
                        t->o.checkpoints);
@@ -341,6 +379,43 @@ static void print_secure(const sherd__train *t)
     else printf("privacy: no bound, since rounds had no noise (--clip, --noise)\n");
 }
 
+/* Prints the exposures of one operation; room is for two numbers a node. The fractions of A and B
+ * differ where data stay at the nodes, or a node was lost. Returns false after the last one. */
+static bool print_operation(const sherd__train *t, uint32_t operation, double *room, bool *differ)
+{
+    uint32_t nodes = report_of(t).nodes;
+    double *a = room, *b = room + nodes;
+    sherd_train_exposure e;
+    bool same = true;
+    for (uint32_t n = 0; n < nodes; n++) {
+        if (!exposure_at(t, operation, n, &e)) return false;
+        a[n] = e.exposed_a;
+        b[n] = e.exposed_b;
+        same = same && fabs(a[n] - b[n]) <= SAME_FRACTION;
+    }
+    bool both = sherd_op_operands(e.kind) == 2;
+    sherd__exposures_print(e.operation, both && same ? "A, B" : "A", a, nodes);
+    if (both && !same) sherd__exposures_print("", "B", b, nodes);
+    *differ = *differ || (both && !same);
+    return true;
+}
+
+static void print_exposures(const sherd__train *t, const sherd_train_report *r)
+{
+    double *fractions = r->meta ? sherd__calloc(2 * (size_t)r->nodes, sizeof *fractions) : NULL;
+    if (!fractions) return;
+    printf("\n");
+    sherd__cli_print("exposures and permutations: %s%s", r->meta,
+                     r->meta_reused ? ", which served another training before" : "");
+    sherd__exposures_head("% that each of them was given, at most");
+    bool differ = false;
+    for (uint32_t i = 0; print_operation(t, i, fractions, &differ);) i++;
+    if (differ)
+        printf("Where B differs from A, it stays at the nodes (all its uses are added up),\n"
+               "or a node took over work.\n");
+    sherd__free(fractions);
+}
+
 static void print_end(const sherd__train *t)
 {
     static const char *const files[][2] = {
@@ -361,6 +436,7 @@ static void print_end(const sherd__train *t)
     }
     print_gradients(t, &r);
     print_secure(t);
+    if (steps > 0) print_exposures(t, &r);
     if (t->o.check)
         printf("checked: all %" PRIu64
                " parameters equal those of the same training computed locally, bit for bit, "
@@ -393,7 +469,9 @@ static json_t *result_object(const sherd__train *t)
         json_object_set_new(o, "check",
                             json_pack("{s:b, s:I}", "equal", 1, "epochs",
                                       (json_int_t)r.epochs_checked));
-    json_t *gradients = gradients_object(t), *secure = secure_object(t);
+    json_t *gradients = gradients_object(t), *secure = secure_object(t),
+           *exposures = exposures_of(t);
+    if (exposures) json_object_set_new(o, "exposures", exposures);
     if (gradients) json_object_set_new(o, "gradients", gradients);
     if (secure) json_object_set_new(o, "aggregate", secure);
     if (output) json_object_set_new(o, "model", sherd__cli_json_text(output));

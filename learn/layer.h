@@ -40,7 +40,22 @@ typedef struct sherd__engine {
     size_t whole; /* fixed point: how many products of two numbers a double can add up without
                      rounding; 0: unknown. If a gradient of an image is a sum of no more products,
                      it may be made as one product */
+    /** Called before a pass of a training, with the number of the pass: the step, or
+     *  sherd__pass_of_validation. Two passes with one number have the same operands. NULL: not
+     *  called. */
+    void (*begin)(void *ctx, uint64_t pass);
+    void *begin_ctx;
 } sherd__engine;
+
+/** Limits of the numbers of passes: batches of one validation, and steps. */
+#define SHERD__PASS_BATCHES (UINT64_C(1) << 20)
+#define SHERD__PASS_STEPS (UINT64_C(1) << 43)
+#define SHERD__PASS_VALIDATION (UINT64_C(1) << 63)
+/** Returns the number of the pass over batch `batch` of a validation after `step` steps. */
+static inline uint64_t sherd__pass_of_validation(uint64_t step, uint64_t batch)
+{
+    return SHERD__PASS_VALIDATION | step * SHERD__PASS_BATCHES | batch;
+}
 
 typedef struct sherd__layer_kind sherd__layer_kind;
 

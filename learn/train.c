@@ -246,6 +246,7 @@ int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__evalu
         sherd__batch b = { .x = part.x, .targets = part.targets, .kept = of->kept, .first = at };
         const double *y;
         double c = 0;
+        if (e.begin) e.begin(e.begin_ctx, sherd__pass_of_validation(of->step, at / batch));
         err = sherd__network_forward(n, e, &b, of->recipe->validation_unbiased, &y, d);
         if (err == 0)
             err = sherd__loss_gradient(of->recipe->loss, y, len, width, part.targets, &c, dy, d);
@@ -353,7 +354,8 @@ static int end_epoch(run *r, double rate, sherd_diag *d)
     if (err == 0 && judged)
         err = sherd__train_evaluate(t->network, r->engine,
                                     &(sherd__evaluation){ &t->recipe, &t->validation,
-                                                          t->kept_validation, validation_batch(t) },
+                                                          t->kept_validation, validation_batch(t),
+                                                          st->step },
                                     &e.validation_cost, &e.validation_accuracy, d);
     if (err != 0) return err;
     st->last_cost = e.cost;

@@ -199,6 +199,7 @@ typedef struct sherd__evaluation {
     const sherd__dataset *data;
     sherd_kept *kept;
     size_t batch;
+    uint64_t step; /* number of steps made before, for e.begin */
 } sherd__evaluation;
 /** Computes the mean cost and the fraction of hits of the data under the network's parameters.
  *  *accuracy is NAN for values. Errors of sherd__network_forward. */

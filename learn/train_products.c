@@ -19,6 +19,7 @@ static int step(void *ctx, const sherd__step *s, sherd__step_result *out, sherd_
     const sherd__network_update by = { p->optimiser, s->rate, s->gradient };
     sherd__learnt got;
     sherd__rounding_step(p->engine.products, s->number);
+    if (p->engine.begin) p->engine.begin(p->engine.begin_ctx, s->number);
     int err = sherd__network_step(p->network, p->engine, &s->batch, &by, &got, d);
     if (err != 0) return err;
     out->cost = got.cost;

@@ -4,6 +4,8 @@
  * A metadata file records which operands it served. The record is written before anything is sent:
  * a product that fails later has used it.
  */
+#include "lib/metadata.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -81,31 +83,33 @@ static int find_operation(taking *t, sherd_diag *d)
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-/* Takes the settings from the file. One with another value is an error, not ignored. */
-static int take_settings(taking *t, sherd_diag *d)
+int sherd__meta_settings_take(const sherd_meta *meta, const sherd__meta_user *user,
+                              sherd_product_options *opt, sherd_diag *d)
 {
-    const sherd_meta_settings *s = sherd_meta_get(t->meta);
-    const sherd_product_options *o = &t->opt;
-    unsigned meant = t->what.settings;
-    const char *odd = NULL;
-    if (t->what.nodes && t->what.nodes != s->nodes)
+    const sherd_meta_settings *s = sherd_meta_get(meta);
+    const char *odd = NULL, *path = sherd__meta_where(meta);
+    if (user->nodes && user->nodes != s->nodes)
         return sherd__fail(d, SHERD_ESHAPE, "use as many nodes, or build metadata for these",
-                           "%s is for %u nodes, not for %u", t->path, s->nodes, t->what.nodes);
-    if ((o->balanced || meant & SHERD_META_EXPOSURE) && o->balanced != s->balanced)
+                           "%s is for %u nodes, not for %u", path, s->nodes, user->nodes);
+    if ((opt->balanced || user->settings & SHERD_META_EXPOSURE) && opt->balanced != s->balanced)
         odd = "exposure";
-    if (t->op == SHERD_OP_PRODUCT) {
-        if (!(sherd_scheme_get(o->scheme)->takes & SHERD_TAKES_SHUFFLES)) odd = "scheme";
-        if ((o->group || meant & SHERD_META_GROUP) && o->group != s->group) odd = "group";
-        if ((o->shuffle_rows || meant & SHERD_META_SHUFFLE_ROWS) &&
-            o->shuffle_rows != s->shuffle_rows)
+    if (user->op == SHERD_OP_PRODUCT) {
+        if (!(sherd_scheme_get(opt->scheme)->takes & SHERD_TAKES_SHUFFLES)) odd = "scheme";
+        if ((opt->group || user->settings & SHERD_META_GROUP) && opt->group != s->group)
+            odd = "group";
+        if ((opt->shuffle_rows || user->settings & SHERD_META_SHUFFLE_ROWS) &&
+            opt->shuffle_rows != s->shuffle_rows)
             odd = "shuffle-rows";
-        t->opt.group = s->group;
-        t->opt.shuffle_rows = s->shuffle_rows;
     }
-    t->opt.balanced = s->balanced;
-    return odd ? sherd__fail(d, SHERD_EINVAL, "leave it out: the metadata decides",
-                             "--%s disagrees with %s", odd, t->path)
-               : SHERD_OK;
+    if (odd)
+        return sherd__fail(d, SHERD_EINVAL, "leave it out: the metadata decides",
+                           "--%s disagrees with %s", odd, path);
+    if (user->op == SHERD_OP_PRODUCT) {
+        opt->group = s->group;
+        opt->shuffle_rows = s->shuffle_rows;
+    }
+    opt->balanced = s->balanced;
+    return SHERD_OK;
 }
 
 /* ---- use ------------------------------------------------------------------------------------- */
@@ -132,62 +136,67 @@ static int digest_operands(taking *t, sherd_diag *d)
 /*
  * Makes calls with one file take turns from reading its record to writing it. The lock is on the
  * file. Saving replaces that file by a new one, so a process that waited checks whether the name
- * still refers to the locked file. *fd -1: nothing to lock; an error of the path is reported on
- * reading.
+ * still refers to the locked file. An error of the path is reported on reading.
  */
-static int lock(const taking *t, int *fd, sherd_diag *d)
+int sherd__meta_lock(const char *path, const sherd_hooks *hooks, int *fd, sherd_diag *d)
 {
     struct stat held, now;
     for (;;) {
-        *fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (*fd < 0) return SHERD_OK;
         while (flock(*fd, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
             static const struct timespec moment = { 0, 20000000 };
-            if (sherd__hooks_interrupted(&t->what.hooks))
+            if (sherd__hooks_interrupted(hooks))
                 return sherd__fail(d, SHERD_EINTERRUPTED, NULL,
-                                   "interrupted while another process uses %s", t->path);
+                                   "interrupted while another process uses %s", path);
             nanosleep(&moment, NULL);
         }
-        if (fstat(*fd, &held) == 0 && stat(t->path, &now) == 0 && held.st_dev == now.st_dev &&
+        if (fstat(*fd, &held) == 0 && stat(path, &now) == 0 && held.st_dev == now.st_dev &&
             held.st_ino == now.st_ino)
             return SHERD_OK;
         close(*fd);
     }
 }
 
-/* Says why the first product with a large file takes long. */
-static void say_first_use(const taking *t)
+/* Says why the first use of a large file takes long. */
+static void say_first_use(const sherd_meta *meta, const char *path, const sherd_hooks *hooks)
 {
     struct stat st;
     char size[24], text[PATH_MAX + 160];
-    if (!t->what.hooks.log || stat(t->path, &st) != 0 || st.st_size < LARGE) return;
-    snprintf(text, sizeof text, "%s: recording its first use writes all of its %s again%s", t->path,
+    if (!hooks->log || stat(path, &st) != 0 || st.st_size < LARGE) return;
+    snprintf(text, sizeof text, "%s: recording its first use writes all of its %s again%s", path,
              sherd__bytes_text((double)st.st_size, size),
-             sherd_meta_seed(t->meta) ? "; the seed form (sherd meta compact) has a few kB" : "");
-    t->what.hooks.log(t->what.hooks.ctx, SHERD_LOG_WARN, text);
+             sherd_meta_seed(meta) ? "; the seed form (sherd meta compact) has a few kB" : "");
+    hooks->log(hooks->ctx, SHERD_LOG_WARN, text);
+}
+
+int sherd__meta_record(sherd_meta *meta, const char *path, const sherd_hooks *hooks, sherd_diag *d)
+{
+    const sherd_meta_save_options again = { .size = sizeof again,
+                                            .as_loaded = true,
+                                            .hooks = *hooks };
+    say_first_use(meta, path, hooks);
+    return sherd_meta_save(meta, path, &again, NULL, d);
 }
 
 static int use(taking *t, sherd_meta_usage *usage, sherd_diag *d)
 {
     int err = sherd_meta_use(t->meta, t->at, t->operands, t->what.reuse, usage, d);
     if (err || *usage != SHERD_META_FIRST_USE) return err;
-    say_first_use(t);
-    const sherd_meta_save_options again = { .size = sizeof again,
-                                            .as_loaded = true,
-                                            .hooks = t->what.hooks };
-    return sherd_meta_save(t->meta, t->path, &again, NULL, d);
+    return sherd__meta_record(t->meta, t->path, &t->what.hooks, d);
 }
 
 static int take(taking *t, sherd_meta_usage *usage, sherd_diag *d)
 {
     const sherd_meta_read_options read = { .size = sizeof read, .hooks = t->what.hooks };
+    const sherd__meta_user user = { t->op, t->what.nodes, t->what.settings };
     int fd = -1, err = SHERD_OK;
     if (!t->what.look_only)
         err = digest_operands(t, d); /* takes a while, so it is done before the lock */
-    if (!t->what.look_only && !err) err = lock(t, &fd, d);
+    if (!t->what.look_only && !err) err = sherd__meta_lock(t->path, &t->what.hooks, &fd, d);
     if (!err) err = sherd_meta_load(&t->meta, t->path, d);
     if (!err) err = find_operation(t, d);
-    if (!err) err = take_settings(t, d);
+    if (!err) err = sherd__meta_settings_take(t->meta, &user, &t->opt, d);
     if (!err) t->meta->taken.size = sizeof t->meta->taken;
     if (!err) err = sherd_meta_shuffles(t->meta, t->at, &t->meta->taken, &read, d);
     if (!err && !t->what.look_only) err = use(t, usage, d);

@@ -99,6 +99,11 @@ int sherd__network_products_open(sherd__network_products *p, sherd_cluster *c, c
     if (p->nodes && p->bits > 0 && p->bits <= 27) p->engine.whole = (size_t)1 << (55 - 2 * p->bits);
     int err = c ? sherd_multiplier_cluster(&p->engine.products, c, &opt, d)
                 : sherd_multiplier_local(&p->engine.products, p->bits, d);
+    if (!err && c && p->tables) {
+        sherd__multiplier_use_tables(p->engine.products, p->tables);
+        p->engine.begin = sherd__step_tables_begin;
+        p->engine.begin_ctx = p->tables;
+    }
     return err ? err : sherd__network_products_round(p, &p->engine.products, d);
 }
 
@@ -106,6 +111,7 @@ void sherd__network_products_close(sherd__network_products *p)
 {
     sherd_multiplier_free(p->engine.products);
     p->engine.products = (sherd_multiplier){ 0 };
+    p->engine.begin = NULL;
 }
 
 sherd__network_traffic sherd__network_traffic_of(sherd_cluster *c)

@@ -5,17 +5,21 @@
 #include <stdbool.h>
 
 #include "learn/layer.h"
+#include "scheduler/job/step_tables.h"
 #include "sherd/cluster.h"
 #include "sherd/product.h"
 
 typedef struct sherd__network_products {
-    sherd_product_options opt; /* this version's, with defaults */
-    unsigned bits;             /* width of the fixed point; 0: floats */
-    bool nodes;                /* nodes compute */
-    bool maps;                 /* and sigmoid, tanh and ReLU too */
-    bool stochastic;           /* operands are rounded stochastically (matrix/rounding.h) */
-    uint8_t rounding[32];      /* its seed; set before sherd__network_products_open */
-    sherd__engine engine;      /* set when open */
+    sherd_product_options opt;  /* this version's, with defaults */
+    unsigned bits;              /* width of the fixed point; 0: floats */
+    bool nodes;                 /* nodes compute */
+    bool maps;                  /* and sigmoid, tanh and ReLU too */
+    bool stochastic;            /* operands are rounded stochastically (matrix/rounding.h) */
+    uint8_t rounding[32];       /* its seed; set before sherd__network_products_open */
+    sherd__step_tables *tables; /* operations of a training step from metadata, borrowed; NULL:
+                                   exposures and permutations are drawn. Set before
+                                   sherd__network_products_open */
+    sherd__engine engine;       /* set when open */
 } sherd__network_products;
 
 /**

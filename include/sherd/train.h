@@ -177,6 +177,14 @@ typedef struct sherd_train_options {
                          halving-doubling), they are then sent here after every epoch; otherwise the
                          model may be that of an earlier step */
     void *ctx;        /* context of all callbacks except the hooks */
+
+    /* by products over nodes, with the scheme SHERD_PERMUTE: metadata */
+    const char *meta; /* metadata file (sherd_meta_add_recipe) from which exposures and permutations
+                         of all products are taken; NULL: they are drawn. The file is bound to this
+                         training, before anything is sent */
+    unsigned meta_settings; /* SHERD_META_...: settings of `products` that must agree with the file
+                               even if they are 0; otherwise 0 means as in the file */
+    bool meta_reuse;        /* accept a file that has served another training */
 } sherd_train_options;
 
 typedef struct sherd_training sherd_training;
@@ -190,8 +198,11 @@ typedef struct sherd_training sherd_training;
  * sherd_training_free; it is NULL on failure.
  *
  * Errors: SHERD_EINVAL, SHERD_ENOMEM; those of sherd_data_load; SHERD_EFORMAT (layers that do not
- * fit, or checkpoints of another network, data, seed or arithmetic); SHERD_ECHAIN, SHERD_EBUSY and
- * SHERD_EINVAL of the folder of checkpoints; SHERD_EINTERRUPTED.
+ * fit, or checkpoints of another network, data, seed, arithmetic or metadata); SHERD_ECHAIN,
+ * SHERD_EBUSY and SHERD_EINVAL of the folder of checkpoints; SHERD_EINTERRUPTED. Of a metadata
+ * file: those of sherd_meta_load; SHERD_ESHAPE (an operation of another shape, another number of
+ * nodes); SHERD_EFORMAT (an operation is missing); SHERD_EUNSUPPORTED (the file has no seed, or
+ * shuffles rows); SHERD_EEXPOSURE (it has served another training, or exceeds exposure_max).
  */
 SHERD_API int sherd_training_new(sherd_training **out, const sherd_recipe *r,
                                  const sherd_data_source *data, const sherd_train_options *opt,
@@ -241,6 +252,8 @@ typedef struct sherd_train_report {
                                      equal */
     const char *sees;             /* which party sees which data, in one sentence without full
                                      stop */
+    const char *meta;             /* metadata file of the products; NULL: there is none */
+    bool meta_reused;             /* it had served another training */
 } sherd_train_report;
 
 /** By gradients, except for secure aggregation. */
@@ -295,6 +308,19 @@ typedef struct sherd_train_secure {
     double delta;
 } sherd_train_secure;
 
+/** With a metadata file: what nodes were shown of the operands of one operation of a step.
+ *  Fractions are the largest of all steps of this run, and include work that was taken over from
+ *  other nodes. Data that stay at the nodes are B of their operations, and their fraction adds up
+ *  all operations that use them. A node's fractions are those of its domain. */
+typedef struct sherd_train_exposure {
+    size_t size; /* sizeof(sherd_train_exposure), set by the caller */
+    char operation[SHERD_META_NAME_SIZE];
+    sherd_op kind;
+    uint32_t node;
+    uint64_t calls;              /* number of times that nodes computed the operation */
+    double exposed_a, exposed_b; /* fraction of each operand's entries */
+} sherd_train_exposure;
+
 SHERD_API int sherd_training_report_get(sherd_training *t, sherd_train_report *out,
                                         sherd_diag *d) SHERD_MUST;
 /** Fill *out with the details of one way to train. SHERD_EINVAL: this training uses another way. */
@@ -306,6 +332,10 @@ SHERD_API int sherd_training_link_at(sherd_training *t, uint32_t node, sherd_tra
                                      sherd_diag *d) SHERD_MUST;
 SHERD_API int sherd_training_secure_get(sherd_training *t, sherd_train_secure *out,
                                         sherd_diag *d) SHERD_MUST;
+/** Fills *out with the exposures of operation `operation` of the step, counted from 0 in the order
+ *  of a step, at a node. SHERD_EINVAL: there is no such operation or node, or no metadata. */
+SHERD_API int sherd_training_exposure_at(sherd_training *t, uint32_t operation, uint32_t node,
+                                         sherd_train_exposure *out, sherd_diag *d) SHERD_MUST;
 /** Returns the i-th reported epoch of this run; NULL after the last. Valid until the next epoch. */
 SHERD_API const sherd_epoch *sherd_training_epoch_at(const sherd_training *t, size_t i);
 /** Returns the model, with its current parameters. It belongs to the training. */
@@ -321,6 +351,29 @@ SHERD_API const sherd_field *sherd_train_gradients_fields(size_t *count);
 SHERD_API const sherd_field *sherd_train_allreduce_fields(size_t *count);
 SHERD_API const sherd_field *sherd_train_link_fields(size_t *count);
 SHERD_API const sherd_field *sherd_train_secure_fields(size_t *count);
+SHERD_API const sherd_field *sherd_train_exposure_fields(size_t *count);
+
+/* ---- metadata -------------------------------------------------------------------------------- */
+
+/** A step whose operations are added to metadata. Zero-initialise, set size, then set what
+ *  differs. */
+typedef struct sherd_step_options {
+    size_t size;       /* sizeof(sherd_step_options) */
+    uint64_t examples; /* number of examples for training, if the recipe's batch is all of them */
+    bool elementwise;  /* nodes also compute sigmoid, tanh and ReLU */
+} sherd_step_options;
+
+/**
+ * Appends the operations of one training step of a recipe to metadata: for layer i with parameters
+ * the products forward_i, backward_i_weights and backward_i_input (not for i = 1), and with
+ * `elementwise` the operations activation_j, activation_j_square, ... of activation j. Shapes are
+ * those of a step of full size. docs/METADATA.md lists them.
+ *
+ * Errors: SHERD_EINVAL: batch and examples do not fit each other, or the metadata shuffle rows;
+ * those of sherd_meta_add; SHERD_EFORMAT, SHERD_ESHAPE (layers that do not fit); SHERD_ENOMEM.
+ */
+SHERD_API int sherd_meta_add_recipe(sherd_meta *meta, const sherd_recipe *r,
+                                    const sherd_step_options *opt, sherd_diag *d) SHERD_MUST;
 
 /* ---- checkpoints ----------------------------------------------------------------------------- */
 

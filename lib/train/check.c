@@ -144,7 +144,7 @@ int sherd__training_check_epoch(sherd_training *t, const sherd__train_epoch *e, 
         err = sherd__train_evaluate(sherd__trainer_network(c->float64.trainer), c->float64.engine,
                                     &(sherd__evaluation){
                                         &t->recipe->recipe, &t->data->validation, NULL,
-                                        sherd__trainer_order(c->float64.trainer)->batch },
+                                        sherd__trainer_order(c->float64.trainer)->batch, 0 },
                                     &cost, &c->validation, &mine);
     if (err == SHERD_ERANGE) { /* float64 may diverge where fixed point does not */
         c->accuracy = c->validation = NAN;

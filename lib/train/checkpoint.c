@@ -19,6 +19,7 @@
 #include "store/npz.h"
 
 #define ARITHMETIC 160
+#define METADATA 64u /* bytes of sherd__training_meta_digests */
 
 struct sherd__training_keep {
     sherd__chain *chain;
@@ -76,9 +77,34 @@ static void name_arithmetic(const sherd_training *t, char out[ARITHMETIC])
                  p->stochastic ? ", rounded by chance" : "");
 }
 
+int sherd__training_identity(const sherd_training *t, uint8_t out[32], sherd_diag *d)
+{
+    sherd__network *n = sherd__trainer_network(t->trainer);
+    sherd_view params = sherd_view_c(sherd__network_params(n), sherd__network_dtype(n), 1,
+                                     sherd__network_count(n));
+    uint8_t data[SHERD__DIGEST_BYTES];
+    char arithmetic[ARITHMETIC];
+    sherd__digest g;
+    texts x = { 0 };
+    name_arithmetic(t, arithmetic);
+    int err = texts_of(&x, &t->recipe->recipe, d);
+    if (!err) err = sherd_data_digest(t->data, data, d);
+    if (!err) err = sherd__digest_view(&g, params, d);
+    if (!err && (sherd__buf_append(&x.training, arithmetic, strlen(arithmetic) + 1) ||
+                 sherd__buf_append(&x.training, data, sizeof data) ||
+                 sherd__buf_append(&x.training, t->seed, sizeof t->seed) ||
+                 sherd__buf_append(&x.training, g.sha256, sizeof g.sha256)))
+        err = no_memory(d);
+    if (!err)
+        err = sherd__digest_labelled(&g, "sherd-training-v1", x.training.data, x.training.len);
+    if (!err) memcpy(out, g.sha256, sizeof g.sha256);
+    texts_fini(&x);
+    return err;
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
-enum { FIXED = 17 }; /* members in addition to those of layers */
+enum { FIXED = 18 }; /* members in addition to those of layers */
 
 static sherd__chain_member bytes_of(const char *name, const void *bytes, size_t len)
 {
@@ -152,6 +178,8 @@ static int write_newest(sherd_training *t, const sherd__train_state *s, sherd_di
     m[len++] = count("step_examples", &examples);
     m[len++] = numbers("optimiser", o->spec.dtype, o->state, o->state_len);
     m[len++] = count("optimiser_steps", &begun); /* above `step` with asynchronous gradients */
+    const uint8_t *metadata = sherd__training_meta_digests(t);
+    if (metadata) m[len++] = bytes_of("metadata", metadata, METADATA);
     for (size_t i = 0; i < layers; i++) len += layer_members(n, i, names[i], m + len);
     int err = sherd__chain_add(k->chain, s->step, m, len, d);
     if (!err && t->o.checkpoint_keep > 0)
@@ -309,6 +337,28 @@ int sherd__training_keep_open(sherd_training *t, sherd_diag *d)
     return err;
 }
 
+/* Checks that the run began with these metadata, or with none, and takes the digest of the training
+ * that they are bound to. */
+static int same_metadata(const sherd_training *t, sherd__npz *z, sherd_diag *d)
+{
+    uint8_t theirs[METADATA], *mine = sherd__training_meta_digests(t);
+    bool there = sherd__npz_find(z, "metadata") >= 0;
+    if (!there && !mine) return SHERD_OK;
+    if (!there || !mine)
+        return sherd__fail(d, SHERD_EFORMAT,
+                           there ? "add --meta with the file that it began with"
+                                 : "leave --meta out, or train in another folder",
+                           "%s: began %s metadata", sherd__npz_where(z),
+                           there ? "with" : "without");
+    int err = sherd__npz_take(z, "metadata", SHERD_U8, theirs, sizeof theirs, d);
+    if (err) return err;
+    if (memcmp(mine, theirs, 32) != 0)
+        return sherd__fail(d, SHERD_EFORMAT, "give the metadata file that it began with",
+                           "%s: began with other metadata", sherd__npz_where(z));
+    memcpy(mine, theirs, sizeof theirs);
+    return SHERD_OK;
+}
+
 int sherd__training_keep_load(sherd_training *t, sherd_diag *d)
 {
     sherd__training_keep *k = t->keep;
@@ -323,6 +373,7 @@ int sherd__training_keep_load(sherd_training *t, sherd_diag *d)
     if (!err)
         err = same(z, "arithmetic", k->arithmetic, strlen(k->arithmetic),
                    "was computed in another arithmetic (--mode, --bits, --rounding)", d);
+    if (!err) err = same_metadata(t, z, d);
     if (!err) err = take_state(t, z, d);
     if (!err) t->first_step = sherd__trainer_state(t->trainer)->step;
     sherd__npz_close(z);

@@ -1,5 +1,6 @@
 /* Tables of the fields of a training's reports. */
 #include "core/field.h"
+#include "matrix/funcs.h"
 #include "sherd/train.h"
 
 #define EPOCH(member, TYPE, unit, text) SHERD__FIELD(sherd_epoch, member, TYPE, unit, text)
@@ -75,6 +76,8 @@ static const sherd_field train_report_fields[] = {
     REPORT(bytes_in, U64, "bytes", "received from nodes"),
     REPORT(epochs_checked, U64, "", "epochs after which all parameters were equal"),
     REPORT(sees, NAME, "", "which party sees which data"),
+    REPORT(meta, NAME, "", "metadata file of the products"),
+    REPORT(meta_reused, BOOL, "", "it had served another training"),
 };
 SHERD__FIELDS(sherd_train_report, train_report_fields)
 
@@ -133,6 +136,18 @@ static const sherd_field train_secure_fields[] = {
     SECURE(delta, F64, "probability at which epsilon holds"),
 };
 SHERD__FIELDS(sherd_train_secure, train_secure_fields)
+
+#define EXPOSURE(member, TYPE, unit, text)                                                         \
+    SHERD__FIELD(sherd_train_exposure, member, TYPE, unit, text)
+static const sherd_field train_exposure_fields[] = {
+    EXPOSURE(operation, TEXT, "", "operation of the step"),
+    SHERD__FIELD_ENUM(sherd_train_exposure, kind, sherd__op_names, "what it computes"),
+    EXPOSURE(node, U32, "", "index of the node"),
+    EXPOSURE(calls, U64, "", "times that nodes computed it"),
+    EXPOSURE(exposed_a, F64, "fraction", "fraction of A's entries that the node was given"),
+    EXPOSURE(exposed_b, F64, "fraction", "fraction of B's entries"),
+};
+SHERD__FIELDS(sherd_train_exposure, train_exposure_fields)
 
 #define CHECKPOINTS(member, TYPE, text) SHERD__FIELD(sherd_checkpoints, member, TYPE, "", text)
 static const sherd_field checkpoints_fields[] = {

@@ -165,6 +165,17 @@ static int check_gradients(const sherd_train_options *o, bool data, sherd_diag *
                        BITS_MOST);
 }
 
+/* Metadata are for products over nodes; the scheme is checked with the file. */
+static int check_metadata(const sherd_train_options *o, sherd_diag *d)
+{
+    const rule wants[] = {
+        { o->by != SHERD_BY_PRODUCTS, "--meta", "--by products",
+          "leave one of them out: gradients have no permutations" },
+        { o->nodes == 0, "--meta", "nodes", "add -n N, or leave --meta out" },
+    };
+    return o->meta ? needs(RULES(wants), d) : SHERD_OK;
+}
+
 /* Refuses options of another way to train whose user would believe that data are hidden. */
 static int check_hiding(const sherd_train_options *o, sherd_diag *d)
 {
@@ -247,6 +258,7 @@ int sherd__training_options(sherd_training *t, const sherd_train_options *opt, s
                           "unknown way to train %d, or to aggregate %d", (int)o->by,
                           (int)o->aggregate);
     if (!err) err = check_hiding(o, d);
+    if (!err) err = check_metadata(o, d);
     if (!err) err = read_peers(t, d);
     if (!err && o->by == SHERD_BY_GRADIENTS) err = check_gradients(o, t->given, d);
     if (!err) err = read_arithmetic(t, d);

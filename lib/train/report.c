@@ -138,6 +138,7 @@ int sherd_training_report_get(sherd_training *t, sherd_train_report *out, sherd_
                              .epochs_checked = sherd__training_checked(t),
                              .sees = sees(t) };
     set_figures(t, &r);
+    sherd__training_meta_report(t, &r);
     r.examples_per_second = (double)r.examples / (r.seconds + INSTANT_S);
     if (t->o.nodes && t->o.by == SHERD_BY_PRODUCTS)
         r.scheme = sherd_scheme_get(t->products.opt.scheme)->name;

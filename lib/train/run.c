@@ -126,7 +126,9 @@ static int open_run(sherd_training *t, sherd_diag *d)
     bool gradients = t->o.by == SHERD_BY_GRADIENTS;
     derive(products, t, "products");
     derive(t->products.rounding, t, "rounding");
-    int err = sherd__network_products_open(&t->products, gradients ? NULL : t->cluster, products,
+    int err = sherd__training_meta_record(t, d);
+    if (!err)
+        err = sherd__network_products_open(&t->products, gradients ? NULL : t->cluster, products,
                                            d);
     sherd__wipe(products, sizeof products);
     if (!err) err = sherd__training_record_rows(t, d);

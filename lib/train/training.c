@@ -93,6 +93,7 @@ static void let_go(sherd_train_options *o)
     o->products = NULL;
     o->among = NULL;
     o->checkpoints = NULL;
+    o->meta = NULL;
 }
 
 static int make(sherd_training *t, const sherd_data_source *data, const sherd_train_options *opt,
@@ -115,7 +116,9 @@ static int make(sherd_training *t, const sherd_data_source *data, const sherd_tr
     if (!err) err = make_trainer(t, d);
     if (!err) err = take_initial(t, d);
     if (!err) err = sherd__training_suits(t, d);
+    if (!err) err = sherd__training_meta_open(t, d);
     if (!err) err = sherd__training_keep_load(t, d);
+    if (!err) err = sherd__training_meta_check(t, d);
     if (!err) err = sherd__training_share_start(t, d);
     if (!err && t->outer.log) sherd__training_foretell(t);
     let_go(&t->o);
@@ -146,6 +149,7 @@ void sherd_training_free(sherd_training *t)
     if (!t) return;
     sherd__training_check_free(t->check);
     sherd__training_keep_free(t->keep);
+    sherd__training_meta_free(t->meta);
     sherd__training_secure_close(t);
     sherd__model_free(t->model);
     sherd__trainer_free(t->trainer);

@@ -2,8 +2,8 @@
  * The struct behind sherd/train.h, in these files: creation and freeing (training.c), options
  * (options.c), the run (run.c), reports (report.c, fields.c), estimates of memory and time
  * (estimate.c), engines by gradients (gradients.c, secure.c, allreduce.c), the comparison with the
- * same training here (check.c), checkpoints (checkpoint.c, verify.c), peers (peers.c), and the
- * order of recorded examples (record.c).
+ * same training here (check.c), checkpoints (checkpoint.c, verify.c), metadata (metadata.c,
+ * operations.c), peers (peers.c), and the order of recorded examples (record.c).
  */
 #ifndef LIB_TRAIN_TRAINING_H
 #define LIB_TRAIN_TRAINING_H
@@ -21,6 +21,7 @@
 
 typedef struct sherd__training_check sherd__training_check;
 typedef struct sherd__training_keep sherd__training_keep;
+typedef struct sherd__training_meta sherd__training_meta;
 
 /** Secure aggregation. */
 typedef struct sherd__training_secure {
@@ -64,6 +65,7 @@ struct sherd_training {
     sherd__training_allreduce allreduce;
     sherd__training_check *check; /* NULL: not requested */
     sherd__training_keep *keep;   /* checkpoints; NULL: not requested */
+    sherd__training_meta *meta;   /* metadata; NULL: not requested */
 
     /* the run */
     bool ran;
@@ -190,6 +192,27 @@ int sherd__training_keep_add(void *training, const sherd__train_state *s, sherd_
 int sherd__training_keep_sums(sherd_training *t, sherd__sumlist **out, sherd_diag *d) SHERD_MUST;
 /** NULL is allowed. */
 void sherd__training_keep_free(sherd__training_keep *k);
+/** Computes a digest of what determines the operands of every step, except for the duration of the
+ *  training: recipe, arithmetic, data, seed, and the present parameters. */
+int sherd__training_identity(const sherd_training *t, uint8_t out[32], sherd_diag *d) SHERD_MUST;
+
+/* ---- metadata.c ------------------------------------------------------------------------------ */
+
+/** Loads the metadata file, if there is one: finds the operations of a step in it, and sets
+ *  t->products. The trainer has its first parameters. Errors of sherd_training_new. */
+int sherd__training_meta_open(sherd_training *t, sherd_diag *d) SHERD_MUST;
+/** Refuses a file that has served another training. Checkpoints are loaded. SHERD_EEXPOSURE. */
+int sherd__training_meta_check(sherd_training *t, sherd_diag *d) SHERD_MUST;
+/** Records in the file that it serves this training. Nothing has been sent. Errors as above, and
+ *  those of sherd_meta_save. */
+int sherd__training_meta_record(sherd_training *t, sherd_diag *d) SHERD_MUST;
+/** Returns the digests of the metadata and of the training, 32 bytes each: checkpoints contain
+ *  them, and a resumed run sets the second one to theirs. NULL: there are no metadata. */
+uint8_t *sherd__training_meta_digests(const sherd_training *t);
+/** Sets the members of a report on metadata. */
+void sherd__training_meta_report(const sherd_training *t, sherd_train_report *r);
+/** NULL is allowed. */
+void sherd__training_meta_free(sherd__training_meta *m);
 
 /* ---- peers.c: each returns at once in a single process --------------------------------------- */
 

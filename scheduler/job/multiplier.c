@@ -4,9 +4,14 @@
  * keeps its number, so that sending it again shows no node new entries. In clear schemes every
  * range of rows that a product uses is a separate block, sent when it is first used: a node cannot
  * extract part of a block whose rows are shuffled.
+ *
+ * With the tables of a step (scheduler/job/step_tables.h) exposures and permutations are those of
+ * metadata. A product of a pass uses the permutations of the pass's number. Rows of a kept operand
+ * use those of the number of their part, and keep them.
  */
 #include "sherd/multiplier.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -19,6 +24,7 @@
 #include "matrix/view.h"
 #include "matrix/windows.h"
 #include "scheduler/job/kept_share.h"
+#include "scheduler/job/step_tables.h"
 
 #define HELD 0.4 /* maximum fraction of a node's memory for kept operands between products */
 
@@ -26,10 +32,11 @@ typedef struct remote {
     sherd_cluster *cluster;
     sherd_product_options opt;
     uint8_t seed[32];
-    uint64_t operation;     /* of the next product or kept operand */
-    uint64_t held;          /* clear schemes: bytes of kept operands at a node */
-    uint64_t uses;          /* number of uses of kept operands so far */
-    sherd_multiplier local; /* private schemes: element-wise operations are computed here */
+    uint64_t operation;         /* of the next product or kept operand */
+    uint64_t held;              /* clear schemes: bytes of kept operands at a node */
+    uint64_t uses;              /* number of uses of kept operands so far */
+    sherd_multiplier local;     /* private schemes: element-wise operations are computed here */
+    sherd__step_tables *tables; /* NULL: exposures and permutations are drawn from the seed */
 } remote;
 
 /* The meaning of each property is defined in sherd/scheme.h. */
@@ -93,10 +100,12 @@ static void shuffles_fini(shuffles *h, size_t len)
 }
 
 /* What is drawn for an operation: permutations of `cols` columns, and exposures, under a number of
- * their own, of `len` columns in parts of `part`. */
+ * their own, of `len` columns in parts of `part`. With a table both come from it; `operation` is
+ * then the number t of METADATA.md. */
 typedef struct drawing {
     uint64_t operation, exposed;
     size_t len, part, cols;
+    const sherd__step_table *table;
 } drawing;
 
 /* Sets up the permutations of rows of `cols` columns for `operation`, and `len` exposures of
@@ -109,13 +118,15 @@ static int shuffles_init(shuffles *h, const remote *m, const drawing *of)
     int err = SHERD_OK;
     *h = (shuffles){ .cols = (uint32_t)of->cols };
     if (!(h->exposures = sherd__calloc(len, sizeof *h->exposures))) return SHERD_ENOMEM;
-    for (size_t at = 0, i = 0; at < len && !err; at += part, i++) {
+    for (size_t c = 0; c < len && of->table; c++) h->exposures[c] = of->table->exposures[c % part];
+    for (size_t at = 0, i = 0; at < len && !err && !of->table; at += part, i++) {
         sherd__perm_key(key, m->seed, SHERD__EXPO_LABEL, of->exposed, i);
         err = sherd__exposures(key, len - at < part ? len - at : part,
                                sherd_cluster_size(m->cluster), m->opt.balanced, h->exposures + at);
     }
     sherd__wipe(key, sizeof key);
-    sherd__perm_key(h->key, m->seed, SHERD__PERM_LABEL, of->operation, 0);
+    if (of->table) sherd__step_table_key(m->tables, of->table, of->operation, h->key);
+    else sherd__perm_key(h->key, m->seed, SHERD__PERM_LABEL, of->operation, 0);
     h->s = (sherd_shuffles){
         .size = sizeof h->s, .exposures = h->exposures, .perm = shuffles_row, .ctx = h
     };
@@ -123,16 +134,62 @@ static int shuffles_init(shuffles *h, const remote *m, const drawing *of)
     return err;
 }
 
+/* One call with the tables of a step: its permutations, and what it shows to nodes. */
+typedef struct by_table {
+    sherd__step_table *table;
+    shuffles shuffles;
+    size_t len; /* exposures */
+    sherd_report shown;
+} by_table;
+
+/* Takes the next table for `len` exposures and permutations of `cols` entries. */
+static int by_table_begin(by_table *t, remote *m, sherd_op kind, size_t len, size_t cols,
+                          sherd_diag *d)
+{
+    *t = (by_table){ .len = len, .shown = { .size = sizeof t->shown } };
+    int err = sherd__step_tables_next(m->tables, kind, len, cols, &t->table, d);
+    if (err) return err;
+    err = shuffles_init(&t->shuffles, m,
+                        &(drawing){ .operation = m->tables->pass,
+                                    .len = len,
+                                    .part = len,
+                                    .cols = cols,
+                                    .table = t->table });
+    return err ? sherd__fail_to(d, err, "draw permutations") : SHERD_OK;
+}
+
+static void by_table_end(by_table *t)
+{
+    sherd__step_table_show(t->table, &t->shown);
+    sherd_report_fini(&t->shown);
+    shuffles_fini(&t->shuffles, t->len);
+}
+
+static int multiply_by_table(remote *m, sherd_view a, sherd_view b, double *c, size_t ldc,
+                             sherd_diag *d)
+{
+    by_table t;
+    sherd_product_options opt = options(m, 0);
+    int err = by_table_begin(&t, m, SHERD_OP_PRODUCT, a.cols, b.cols, d);
+    if (err) return err;
+    opt.shuffles = &t.shuffles.s;
+    err = sherd_multiply(m->cluster, a, b, c, ldc, &opt, &t.shown, d);
+    by_table_end(&t);
+    return err;
+}
+
 static int remote_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
                            sherd_diag *d)
 {
     remote *m = ctx;
+    if (m->tables) return multiply_by_table(m, a, b, c, ldc, d);
     shuffles h;
     sherd_product_options opt = options(m, m->operation++);
     if (!takes_shuffles(m) || a.cols > UINT32_MAX || b.cols > UINT32_MAX)
         return sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
     int err = shuffles_init(&h, m,
-                            &(drawing){ opt.operation, m->opt.operation, a.cols, a.cols, b.cols });
+                            &(drawing){ opt.operation, m->opt.operation, a.cols, a.cols, b.cols,
+                                        NULL });
     if (err) return sherd__fail_to(d, err, "draw exposures");
     opt.shuffles = &h.s;
     err = sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
@@ -146,7 +203,8 @@ struct direction {
     sherd_rows rows;
     bool transposed;
     uint64_t operation;
-    shuffles shuffles;        /* permute: of an operand that has parts */
+    sherd__step_table *table; /* NULL: permutations are drawn from the seed */
+    shuffles shuffles;        /* permute: of an operand that has parts, or a table */
     size_t exposures;         /* number of exposures in these */
     sherd_resident *resident; /* NULL: not sent */
     size_t n_max;
@@ -279,16 +337,24 @@ static direction *direction_of(remote *m, sherd_kept *k, sherd_rows rows, bool t
     return dir;
 }
 
+/* Returns the number of these rows among the parts of the data, or of the validation data. */
+static uint64_t number_of_part(const remote *m, const sherd_kept *k, const direction *dir)
+{
+    return (m->tables->pass & SHERD__PASS_VALIDATION) | dir->rows.first / k->part;
+}
+
 /* Draws the permutations of some rows. The exposures are those of the whole operand in this
- * direction. */
+ * direction; with a table, the same for each part. */
 static int draw_part(const remote *m, const sherd_kept *k, direction *dir)
 {
     bool t = dir->transposed;
     size_t len = t ? k->view.rows : k->view.cols;
-    if (!takes_shuffles(m) || whole(k, dir->rows) || dir->exposures) return SHERD_OK;
+    if (!takes_shuffles(m) || dir->exposures || (whole(k, dir->rows) && !dir->table))
+        return SHERD_OK;
     int err = shuffles_init(&dir->shuffles, m,
-                            &(drawing){ dir->operation, k->operation + t, len, t ? k->part : len,
-                                        t ? k->view.cols : dir->rows.count });
+                            &(drawing){ dir->table ? number_of_part(m, k, dir) : dir->operation,
+                                        k->operation + t, len, t ? k->part : len,
+                                        t ? k->view.cols : dir->rows.count, dir->table });
     if (err) return err;
     dir->exposures = len;
     if (t) dir->shuffles.s.exposures += dir->rows.first;
@@ -327,12 +393,12 @@ static int send_rows(remote *m, sherd_kept *k, direction *dir, sherd_view right,
     sherd_product_options opt = options(m, dir->operation);
     uint64_t *before = NULL, *all = NULL;
     sherd__resident_kept of = { .n_max = room, .account = k->account, .side = dir->transposed };
-    if (whole(k, dir->rows))
-        return sherd__resident_of(&dir->resident, m->cluster, right, &opt, &of, d);
     int err = draw_part(m, k, dir);
-    if (!err) err = count_part(m, k, dir, &before, &all);
+    if (!err && !whole(k, dir->rows)) err = count_part(m, k, dir, &before, &all);
     if (err) return sherd__fail_to(d, err, "draw exposures");
     if (dir->exposures) opt.shuffles = &dir->shuffles.s;
+    if (whole(k, dir->rows))
+        return sherd__resident_of(&dir->resident, m->cluster, right, &opt, &of, d);
     of.part = &(sherd__resident_part){ m->opt.exact ? &k->fixed : NULL, { before, all, 0 } };
     err = sherd__resident_of(&dir->resident, m->cluster, right, &opt, &of, d);
     sherd__free(before);
@@ -395,8 +461,16 @@ static int remote_multiply_kept(void *ctx, sherd_kept *k, sherd_rows which, bool
         !(t = sherd__alloc(len)))
         return sherd__fail_memory(d, "a result of %zu x %zu", cols, rows);
     dir->used = ++m->uses;
-    int err = send(m, k, dir, right, rows, d);
-    if (!err) err = sherd_resident_multiply(dir->resident, sherd_view_t(b), t, cols, NULL, d);
+    sherd_report shown = { .size = sizeof shown };
+    int err = m->tables ? sherd__step_tables_next(m->tables, SHERD_OP_PRODUCT, right.rows,
+                                                  right.cols, &dir->table, d)
+                        : SHERD_OK;
+    if (!err) err = send(m, k, dir, right, rows, d);
+    if (!err)
+        err = sherd_resident_multiply(dir->resident, sherd_view_t(b), t, cols,
+                                      m->tables ? &shown : NULL, d);
+    if (dir->table) sherd__step_table_show(dir->table, &shown);
+    sherd_report_fini(&shown);
     if (err) forget(m, dir); /* after a failure it is sent again */
     else transpose(t, rows, cols, c, ldc);
     sherd__free(t);
@@ -415,10 +489,16 @@ static int remote_map(void *ctx, sherd_op op, sherd_view a, sherd_view b, double
                       sherd_diag *d)
 {
     remote *m = ctx;
+    by_table t;
     if (hides(m)) return sherd_multiplier_map(m->local, op, a, b, out, ld, d);
+    int err = m->tables ? by_table_begin(&t, m, op, a.cols, a.cols, d) : SHERD_OK;
+    if (err) return err;
     sherd_product_options opt = options(m, m->operation++);
     opt.exact = false;
-    return sherd_apply(m->cluster, op, a, b, out, ld, &opt, NULL, d);
+    if (m->tables) opt.shuffles = &t.shuffles.s;
+    err = sherd_apply(m->cluster, op, a, b, out, ld, &opt, m->tables ? &t.shown : NULL, d);
+    if (m->tables) by_table_end(&t);
+    return err;
 }
 
 static void remote_free(void *ctx)
@@ -480,4 +560,10 @@ int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
     }
     *out = (sherd_multiplier){ &remote_ops, m };
     return SHERD_OK;
+}
+
+void sherd__multiplier_use_tables(sherd_multiplier m, sherd__step_tables *tables)
+{
+    assert(m.ops == &remote_ops && takes_shuffles(m.ctx));
+    ((remote *)m.ctx)->tables = tables;
 }

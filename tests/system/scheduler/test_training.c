@@ -10,12 +10,14 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sherd/npy.h"
 #include "sherd/sherd.h"
+#include "tests/support/send_signal.h"
 #include "tests/system/scheduler/command.h"
 #include "tests/system/scheduler/local_nodes.h"
 
@@ -304,6 +306,136 @@ static void a_record_says_which_row_of_the_data_is_which(void **s)
     folder_remove(folder);
 }
 
+/* Writes metadata of a step for the nodes, from this byte of seed. */
+static void save_step(const char *path, uint8_t from)
+{
+    const sherd_meta_settings settings = { .size = sizeof settings, .nodes = NODES };
+    const sherd_meta_save_options as = { .size = sizeof as };
+    const uint8_t own[32] = { from };
+    sherd_meta *m;
+    assert_int_equal(sherd_meta_new(&m, &settings, own, NULL), 0);
+    assert_int_equal(sherd_meta_add_recipe(m, recipe, NULL, NULL), 0);
+    assert_int_equal(sherd_meta_save(m, path, &as, NULL, NULL), 0);
+    sherd_meta_free(m);
+}
+
+static size_t used_operations(const char *path)
+{
+    sherd_meta *m;
+    size_t used = 0;
+    assert_int_equal(sherd_meta_load(&m, path, NULL), 0);
+    for (size_t i = 0; i < sherd_meta_count(m); i++) used += sherd_meta_at(m, i)->used;
+    sherd_meta_free(m);
+    return used;
+}
+
+static void metadata_decide_the_exposures_and_change_no_bit(void **s)
+{
+    (void)s;
+    char folder[128], path[160];
+    double here[PARAMETERS], over[PARAMETERS];
+    sherd_product_options p = { .size = sizeof p, .exact = true };
+    sherd_train_options o = seeded();
+    sherd_meta *m;
+    uint64_t counts[NODES];
+    folder_new(folder);
+    snprintf(path, sizeof path, "%s/step.npz", folder);
+    save_step(path, 1);
+    o.products = &p;
+    sherd_training_free(run(o, NULL, here));
+    o.meta = path;
+    sherd_training *t = run(o, nodes, over);
+    assert_memory_equal(here, over, sizeof here);
+    assert_int_equal(used_operations(path), 5);
+    assert_int_equal(sherd_meta_load(&m, path, NULL), 0);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(sherd_meta_exposure_counts(m, i, counts, NULL), 0);
+        for (uint32_t node = 0; node < NODES; node++) {
+            sherd_train_exposure e = { .size = sizeof e };
+            assert_int_equal(sherd_training_exposure_at(t, i, node, &e, NULL), 0);
+            assert_string_equal(e.operation, sherd_meta_at(m, i)->name);
+            assert_int_equal(e.calls, 12);
+            double planned = (double)counts[node] / (double)sherd_meta_columns(sherd_meta_at(m, i));
+            assert_true(fabs(e.exposed_a - planned) < 1e-12);
+            assert_true(i == 0 || i == 4 ? e.exposed_b >= planned - 1e-12
+                                         : fabs(e.exposed_b - planned) < 1e-12);
+        }
+    }
+    sherd_meta_free(m);
+    sherd_training_free(t);
+    sherd_training_free(run(o, nodes, over)); /* the same training again */
+    folder_remove(folder);
+}
+
+static int kill_a_node(void *ctx, const sherd_epoch *e, sherd_diag *d)
+{
+    (void)d;
+    if (e->epoch != 1) return 0;
+    assert_int_equal(send_signal(local_pid(ctx, 0), SIGKILL), 0);
+    local_gone(ctx, 0);
+    return 0;
+}
+
+static void exposures_include_the_work_of_a_lost_node(void **s)
+{
+    (void)s;
+    char folder[128], path[160];
+    double here[PARAMETERS], over[PARAMETERS], sum = 0;
+    sherd_product_options p = { .size = sizeof p, .exact = true };
+    sherd_train_options o = seeded();
+    folder_new(folder);
+    snprintf(path, sizeof path, "%s/step.npz", folder);
+    save_step(path, 1);
+    o.products = &p;
+    sherd_training_free(run(o, NULL, here));
+    sherd_cluster *own = local_open(NODES, NULL, 0);
+    o.meta = path;
+    o.on_epoch = kill_a_node;
+    o.ctx = own;
+    sherd_training *t = run(o, own, over);
+    assert_memory_equal(here, over, sizeof here);
+    for (uint32_t node = 0; node < NODES; node++) {
+        sherd_train_exposure e = { .size = sizeof e };
+        assert_int_equal(sherd_training_exposure_at(t, 2, node, &e, NULL), 0);
+        sum += e.exposed_a;
+    }
+    assert_true(sum > 1.01); /* the columns of the lost node count again */
+    sherd_training_free(t);
+    sherd_cluster_close(own);
+    folder_remove(folder);
+}
+
+/* Another training, or other metadata under the same name, between the preparation and the run. */
+static void metadata_are_bound_before_anything_is_sent(void **s)
+{
+    (void)s;
+    char folder[128], path[160];
+    double over[PARAMETERS];
+    static const uint8_t other[32] = { 9 };
+    sherd_diag d = { 0 };
+    sherd_train_options o = seeded(), p = seeded();
+    folder_new(folder);
+    snprintf(path, sizeof path, "%s/step.npz", folder);
+    save_step(path, 1);
+    o.meta = p.meta = path;
+    o.nodes = NODES;
+    p.seed = other;
+    sherd_training *late = make(&o), *replaced = make(&o);
+    sherd_training_free(run(p, nodes, over));
+    uint64_t sent = local_sent(nodes);
+    assert_int_equal(sherd_training_run(late, nodes, &d), SHERD_EEXPOSURE);
+    assert_non_null(strstr(d.message, "operation forward_1 was used by another training"));
+    save_step(path, 2);
+    d = (sherd_diag){ 0 };
+    assert_int_equal(sherd_training_run(replaced, nodes, &d), SHERD_EFORMAT);
+    assert_non_null(strstr(d.message, "was replaced since the training was prepared"));
+    assert_int_equal(local_sent(nodes), sent);
+    assert_int_equal(used_operations(path), 0);
+    sherd_training_free(late);
+    sherd_training_free(replaced);
+    folder_remove(folder);
+}
+
 static void a_cluster_of_another_size_is_refused(void **s)
 {
     (void)s;
@@ -326,6 +458,9 @@ int main(void)
         cmocka_unit_test(a_model_predicts_over_nodes_with_the_bits_of_this_machine),
         cmocka_unit_test(hooks_are_those_of_the_training_or_else_of_the_cluster),
         cmocka_unit_test(a_record_says_which_row_of_the_data_is_which),
+        cmocka_unit_test(metadata_decide_the_exposures_and_change_no_bit),
+        cmocka_unit_test(exposures_include_the_work_of_a_lost_node),
+        cmocka_unit_test(metadata_are_bound_before_anything_is_sent),
         cmocka_unit_test(a_cluster_of_another_size_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -462,8 +462,8 @@ static void the_error_of_a_step_is_returned_unchanged(void **s)
 static void evaluate(const rig *g, sherd_kept *kept, size_t batch, double *cost, double *accuracy)
 {
     assert_int_equal(sherd__train_evaluate(sherd__trainer_network(g->t), g->e,
-                                           &(sherd__evaluation){ &g->recipe, &g->data, kept,
-                                                                 batch },
+                                           &(sherd__evaluation){ &g->recipe, &g->data, kept, batch,
+                                                                 0 },
                                            cost, accuracy, NULL),
                      SHERD_OK);
 }
@@ -493,6 +493,40 @@ static void an_evaluation_does_not_depend_on_the_batch_size(void **s)
     sherd__network_params(n)[2 * 12] += 3;
     evaluate(&g, NULL, 61, &cost, &a);
     assert_true(c == cost);
+    rig_free(&g);
+}
+
+typedef struct passes {
+    uint64_t at[32];
+    size_t len;
+} passes;
+
+static void hear(void *ctx, uint64_t pass)
+{
+    passes *p = ctx;
+    assert_true(p->len < 32);
+    p->at[p->len++] = pass;
+}
+
+static void every_pass_is_announced_with_a_number_of_its_own(void **s)
+{
+    (void)s;
+    passes heard = { .len = 0 };
+    rig g = rig_of("rate = 0.1\nepochs = 2\nbatch = 25\n", 0);
+    g.e.begin = hear;
+    g.e.begin_ctx = &heard;
+    sherd__stepper_free(g.stepper);
+    assert_int_equal(sherd__stepper_products(&g.stepper, sherd__trainer_network(g.t),
+                                             sherd__trainer_optimiser(g.t), g.e, NULL),
+                     SHERD_OK);
+    run(&g, NULL);
+    size_t n = 0;
+    for (uint64_t epoch = 0; epoch < 2; epoch++) {
+        for (uint64_t step = 0; step < 3; step++) assert_int_equal(heard.at[n++], 3 * epoch + step);
+        for (uint64_t batch = 0; batch < 3; batch++)
+            assert_true(heard.at[n++] == sherd__pass_of_validation(3 * epoch + 3, batch));
+    }
+    assert_int_equal(heard.len, n);
     rig_free(&g);
 }
 
@@ -536,6 +570,7 @@ int main(void)
         cmocka_unit_test(an_incomplete_gradient_is_marked_invalid),
         cmocka_unit_test(the_error_of_a_step_is_returned_unchanged),
         cmocka_unit_test(an_evaluation_does_not_depend_on_the_batch_size),
+        cmocka_unit_test(every_pass_is_announced_with_a_number_of_its_own),
         cmocka_unit_test(without_memory_no_trainer_is_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

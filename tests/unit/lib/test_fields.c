@@ -42,6 +42,7 @@ static const struct {
     { "sherd_train_allreduce", sherd_train_allreduce_fields, sizeof(sherd_train_allreduce), false },
     { "sherd_train_link", sherd_train_link_fields, sizeof(sherd_train_link), false },
     { "sherd_train_secure", sherd_train_secure_fields, sizeof(sherd_train_secure), false },
+    { "sherd_train_exposure", sherd_train_exposure_fields, sizeof(sherd_train_exposure), false },
     { "sherd_checkpoints", sherd_checkpoints_fields, sizeof(sherd_checkpoints), false },
     { "sherd_audit_info", sherd_audit_info_fields, sizeof(sherd_audit_info), false },
     { "sherd_audit_finding", sherd_audit_finding_fields, sizeof(sherd_audit_finding), true },
