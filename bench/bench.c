@@ -73,12 +73,12 @@ static void show_machine(const sherd__bench *b, json_t *out)
                         "figures",
                         load, b->cores);
     if (!out)
-        printf(
-            "sherd %s: OpenBLAS with its %s kernels, %sbyte products by %s, %u core%s, %u nodes on this machine\n",
-            sherd_version(), sherd__blas_core(),
-            sherd__limbs_here() ? "AMX for packed residues, " : "",
-            sherd__bytes_path_name(sherd__bytes_path_here()), b->cores, b->cores == 1 ? "" : "s",
-            SHERD__BENCH_NODES);
+        printf("sherd %s: OpenBLAS with its %s kernels, %sbyte products by %s, %u core%s, "
+               "%u nodes on this machine\n",
+               sherd_version(), sherd__blas_core(),
+               sherd__limbs_here() ? "AMX for packed residues, " : "",
+               sherd__bytes_path_name(sherd__bytes_path_here()), b->cores, b->cores == 1 ? "" : "s",
+               SHERD__BENCH_NODES);
     if (!out && was)
         printf("%s set in the environment: unset for this run (--keep-env keeps it)\n", was);
     for (size_t i = 0; i < VARIABLES; i++) {
@@ -237,7 +237,8 @@ const sherd__verb sherd__verb_bench = {
         "\n"
         "memory: VmHWM of a process that does nothing but the product, less operands and result.\n"
         "\n"
-        "modular: modulo the first prime, one BLAS thread for both. bytes: modulo 251, one thread for "
+        "modular: modulo the first prime, one BLAS thread for both. bytes: modulo 251, one thread "
+        "for "
         "both; operands are laid out in each run. encode: float64 in, 17 bits, "
         "two primes, fresh masks included, packed shares; bytes read and written against those "
         "of memcpy, all cores for both. freivalds: both operands projected, answers modulo two "

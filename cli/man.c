@@ -151,8 +151,8 @@ static const char *const intro =
     "Nodes come from -n N (started on this machine for one command), from --nodes FILE, or from a "
     "local cluster that runs already (sherd cluster up). All connections are TLS 1.3 with pinned "
     "keys.\n\n"
-    "permute shuffles and does not encrypt. docs/THREATS.md describes what each scheme hides and what "
-    "it leaks.";
+    "permute shuffles and does not encrypt. docs/THREATS.md describes what each scheme hides and "
+    "what it leaks.";
 
 static const char *const precedence =
     "The value of an option comes from the first of these places that sets it: the command line; "

@@ -65,7 +65,7 @@ static void lay_group(const int8_t *in, size_t rows, size_t cols, size_t stride,
 }
 
 SHERD__CLONES
-void sherd__bytes_lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out)
+static void lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out)
 {
     size_t strip = pieces(k, STEP) * LEN;
     for (size_t from = 0; from < pieces(k, STEP) * STEP; from += 4)
@@ -74,6 +74,12 @@ void sherd__bytes_lay_columns(const int8_t *in, size_t k, size_t m, size_t strid
             lay_group(in + (rows ? from : 0) * stride + c, rows, least(TILE, m - c), stride,
                       out + c / TILE * strip + from * TILE);
         }
+}
+
+/* A function with clones would be exported. */
+void sherd__bytes_lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out)
+{
+    lay_columns(in, k, m, stride, out);
 }
 
 /* ---- kernels for any processor --------------------------------------------------------------- */

@@ -1,3 +1,4 @@
+/* The request for tiles of AMX, and their configuration. */
 #include "matrix/tiles.h"
 
 #ifndef SHERD__V4_BYTES

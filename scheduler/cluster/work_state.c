@@ -2,8 +2,8 @@
  * Functions shared by training works. If other nodes have answered the same kind of request since a
  * node was asked, its deadline follows from them (scheduler/cluster/deadline.h). Otherwise it is a
  * multiple of the time that answers have taken; before the first answer that time is unknown, and
- * the deadline follows from the operations of the request. Bytes of work offset time in both cases: a node on a slow link is not
- * silent.
+ * the deadline follows from the operations of the request. Bytes of work offset time in both
+ * cases: a node on a slow link is not silent.
  */
 #include "scheduler/cluster/work_state.h"
 

@@ -1,5 +1,5 @@
-/* Products by the code for AMX, with its tiles computed by functions of this file, so that this code
- * is tested on processors without AMX as well (they need AVX-512). */
+/* Products by the code for AMX, with its tiles computed by functions of this file, so that it is
+ * tested on processors without AMX as well (they need AVX-512). */
 #include "tests/unit/matrix/bytes_products.h"
 
 #include "matrix/tiles.h"
