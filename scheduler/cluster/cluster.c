@@ -286,6 +286,8 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
         c->budgets[i] -= c->budgets[i] < c->held ? c->budgets[i] : c->held;
     uint64_t cell = most_have(c, cell_of), depth = most_have(c, depth_of);
     uint32_t up = rooms_of(c, c->rooms);
+    const uint32_t *weights, *speeds;
+    sherd__cluster_weights(c, &weights, &speeds);
     pthread_mutex_unlock(&c->lock);
     *out = (sherd__nodes){ .count = c->count,
                            .domain = c->domain_of,
@@ -297,6 +299,8 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
                            .rooms = up ? c->rooms : NULL,
                            .rooms_len = up,
                            .gflops = slowest,
+                           .weights = weights,
+                           .speeds = speeds,
                            .older = usable > newer ? usable - newer : 0,
                            .no_csr = !(does & SHERD__DOES_CSR),
                            .cell = cell,

@@ -116,7 +116,11 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
     c->domain_of = sherd__calloc(c->count, sizeof *c->domain_of);
     c->budgets = sherd__calloc(c->count, sizeof *c->budgets);
     c->rooms = sherd__calloc(c->count, sizeof *c->rooms);
-    int err = peers && c->domain_of && c->budgets && c->rooms ? SHERD_OK : SHERD_ENOMEM;
+    c->weights = sherd__calloc(c->count, sizeof *c->weights);
+    c->speeds = sherd__calloc(c->count, sizeof *c->speeds);
+    c->scratch = sherd__calloc(c->count, 4 * sizeof *c->scratch);
+    bool fits = peers && c->domain_of && c->budgets && c->rooms;
+    int err = fits && c->weights && c->speeds && c->scratch ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t i = 0; !err && i < c->count; i++) peers[i] = &c->nodes[i].peer;
     while (!err && unnamed < c->count && peers[unnamed]->domain[0]) unnamed++;
     if (!err) err = sherd__names_start(&names, peers, c->count);
@@ -165,21 +169,6 @@ static int describe_nodes(sherd_cluster *c, sherd_diag *d)
         if (err) return err;
     }
     return SHERD_OK;
-}
-
-/* Warns of weights: a user who writes weight=2 expects twice the share. */
-static void warn_of_weights(sherd_cluster *c)
-{
-    uint32_t first = 0, weighted = 0;
-    for (uint32_t i = 0; i < c->count; i++) {
-        if (c->nodes[i].peer.weight == 1) continue;
-        if (weighted++ == 0) first = i;
-    }
-    if (weighted)
-        sherd__cluster_say(c, SHERD_LOG_WARN,
-                           "weight= of %s has no effect%s: every node is assigned an equal share",
-                           c->nodes[first].label,
-                           weighted > 1 ? ", and neither has that of other nodes" : "");
 }
 
 static int start_loop(sherd_cluster *c, sherd_diag *d)
@@ -378,7 +367,6 @@ static int open_from(sherd_cluster *c, sherd__node_source *from, sherd_diag *d)
     if (!err) err = c->o.local_nodes ? take_local(c, d) : take_list(c, from, d);
     if (!err) err = number_domains(c, d);
     if (!err) err = describe_nodes(c, d);
-    if (!err) warn_of_weights(c);
     if (!err) err = start_loop(c, d);
     return err ? err : wait_for_nodes(c, d);
 }
