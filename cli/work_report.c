@@ -138,7 +138,8 @@ static void say_pace(const sherd__product_run *w)
     char its[24], others[24];
     if (!r->pace_node || sherd_report_node_at(r, w->info.cluster, r->pace_node - 1, &n, NULL))
         return;
-    sherd__cli_say(w->cli, "%s set the pace: its answers took %s, those of the others %s (median)%s",
+    sherd__cli_say(w->cli,
+                   "%s set the pace: its answers took %s, those of the others %s (median)%s",
                    n.name, sherd__cli_seconds(r->pace_seconds, its),
                    sherd__cli_seconds(r->pace_others, others), pace_hint(w, &n));
 }

@@ -15,18 +15,18 @@
 #define ROWS 8u                     /* of the result, per node */
 #define SMALL (UINT64_C(256) << 10) /* bytes per node, first measurement */
 #define LARGE (UINT64_C(8) << 20)
-#define ALL (UINT64_C(64) << 20) /* for all nodes together */
+#define ALL (UINT64_C(64) << 20)     /* for all nodes together */
 #define GLANCE (UINT64_C(512) << 10) /* bytes per node, to compare nodes */
 #define GLANCE_COLS 64u
-#define SLOW_S 0.1               /* if SMALL takes longer, it is accurate enough */
+#define SLOW_S 0.1 /* if SMALL takes longer, it is accurate enough */
 
 typedef struct probed {
     double bytes, seconds;
 } probed;
 
 /* Multiplies A (n x k) by B (k x m), all ones, and adds the bytes and seconds to *sum. */
-static int product(probed *sum, sherd_cluster *c, size_t n, size_t k, size_t m,
-                   uint32_t timeout_ms, sherd_diag *d)
+static int product(probed *sum, sherd_cluster *c, size_t n, size_t k, size_t m, uint32_t timeout_ms,
+                   sherd_diag *d)
 {
     static const double one = 1;
     sherd_view a = { .data = &one, .rows = n, .cols = k, .dtype = SHERD_F64 };

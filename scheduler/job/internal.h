@@ -36,7 +36,7 @@ typedef struct job_node {
     uint32_t under_way; /* number of its cells in state hiding, sent or judging */
     uint32_t sent;      /* of these, cells whose answers are outstanding */
     sherd__delivery *delivery;
-    bool owing;          /* as of owed_from_ms an answer is outstanding */
+    bool owing;                     /* as of owed_from_ms an answer is outstanding */
     uint64_t owed_from_ms, owed_ms; /* owed_ms: time in which it owed answers that came */
     uint64_t moved_at, moved;       /* bytes of work of its session then; since its first answer */
     uint32_t depth;
@@ -44,7 +44,7 @@ typedef struct job_node {
     uint32_t refused_upto; /* value of job.attempts when the last refusal was counted */
     bool convicted;
     bool relieved; /* it was too slow for a cell, which another node was given (relieve.c) */
-    bool absent; /* the log says already, without this job, that it takes no part */
+    bool absent;   /* the log says already, without this job, that it takes no part */
     uint64_t accepted;
     uint8_t *holds; /* resident right blocks, by slot * tiles + tile */
     uint8_t *lefts; /* LEFT_* by slot and panel of all resident left blocks, or NULL */

@@ -44,7 +44,7 @@ typedef struct sherd__nodes {
     /* By node, for schemes that divide the work (SHERD_TAKES_WEIGHTS): weights that the list of
        nodes gives; what the measured speeds suggest. NULL: all equal. */
     const uint32_t *weights, *speeds;
-    bool no_csr;           /* some node computes no products with an operand in CSR */
+    bool no_csr;      /* some node computes no products with an operand in CSR */
     uint64_t cell;    /* size of a result, in bytes, that suits more than half of the nodes: smaller
                               ones slow them down; 0: unknown */
     uint32_t depth;   /* tasks in progress that keep more than half of the nodes busy; 0: unknown */

@@ -135,8 +135,7 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
         .slots = p->slots,
         .widest = a.cols,
         .rows_kept = 1,
-        .rows_longest =
-            sherd__slots_longest(a.rows, p->slots, sherd__prepare_weights(nodes, opt)),
+        .rows_longest = sherd__slots_longest(a.rows, p->slots, sherd__prepare_weights(nodes, opt)),
         .size_a = p->size_a,
         .size_b = p->size_b,
         .primes_len = p->primes_len,

@@ -115,8 +115,7 @@ static int plan(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes
         .slots = p->slots,
         .widest = widest,
         .rows_kept = (double)groups * (g == 1 && !plain ? of->density : 1),
-        .rows_longest = plain ? sherd__slots_longest(a.rows, p->slots,
-                                                     rows_weights(p, nodes, opt))
+        .rows_longest = plain ? sherd__slots_longest(a.rows, p->slots, rows_weights(p, nodes, opt))
                               : a.rows,
         .size_a = p->size_a,
         .size_b = p->size_b,
@@ -202,7 +201,8 @@ static int partition_prepare(sherd__prepared *p, const sherd__matrices *m,
     bool plain = !sherd__prepare_shuffles(p);
     facts of;
     int err = look_at(p, m, opt, &of, d);
-    if (!err && !plain) err = sherd__prepare_draw(p, a.cols, sherd__prepare_weights(nodes, opt), opt, d);
+    if (!err && !plain)
+        err = sherd__prepare_draw(p, a.cols, sherd__prepare_weights(nodes, opt), opt, d);
     if (!err && plain && opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
     if (err) return err;
     of.widest = plain ? a.cols : sherd__prepare_widest(p, a.cols);
