@@ -157,6 +157,7 @@ static int describe_nodes(sherd_cluster *c, sherd_diag *d)
         snprintf(n->label, sizeof n->label, n->absent ? "%s" : "%s (%s)", n->peer.name,
                  n->info.address);
         n->info.pid = n->pid;
+        n->info.weight = n->peer.weight;
         if (n->absent) n->info.state = SHERD_NODE_LOST;
         snprintf(n->info.name, sizeof n->info.name, "%s", n->peer.name);
         snprintf(n->info.domain, sizeof n->info.domain, "%s", n->peer.domain);
@@ -316,7 +317,7 @@ static void wait_until(sherd_cluster *c, standing *s)
         sherd__cluster_wait(c, 20);
         look_at_nodes(c, s);
         now = sherd__clock_s();
-        if (!s->enough && c->o.spare && s->domains + c->o.spare >= c->domains) hurry(c, s, now);
+        if (!s->enough && c->o.spare && !c->o.look_only && s->domains + c->o.spare >= c->domains) hurry(c, s, now);
         s->over = c->open_until > 0 && now >= c->open_until;
     } while (s->open && !s->over && !late(c, s, now) && !s->stop);
     s->err = c->nodes[s->missing].last_err;
@@ -330,6 +331,7 @@ static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
     standing s = { .up = 0 };
     wait_until(c, &s);
     if (s.stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
+    if (c->o.look_only) return SHERD_OK;
     if (s.open && s.over && !(s.away && s.up < want))
         return sherd__fail(d, SHERD_ETIMEOUT, "allow more time with --timeout",
                            "the time limit expired; %u of %u nodes are up, %s is not", s.up,
