@@ -157,15 +157,15 @@ static const char *work_text(const void *x, char out[48])
 }
 
 static const sherd__column node_columns[] = {
-    { "node", -12, "name", NULL },
+    { "node", -10, "name", NULL },
     { "version", -7, NULL, version_text },
     { "threads", 7, "threads", NULL },
-    { "memory", 8, "memory", NULL },
-    { "free", 8, NULL, free_text },
+    { "memory", 7, "memory", NULL },
+    { "free", 7, NULL, free_text },
     { "backend", -7, "backend", NULL },
     { "latency", 7, "latency", NULL },
     { "uptime", 7, NULL, uptime_text },
-    { "work", -7, NULL, work_text },
+    { "work", 0, NULL, work_text },
     { NULL, 0, NULL, NULL },
 };
 
@@ -175,7 +175,7 @@ static void print_node(const sherd_node_info *n)
     if (n->state == SHERD_NODE_UP)
         sherd__cli_print("%s", sherd__row_text(line, sizeof line, node_columns, n,
                                                sherd_node_info_fields));
-    else sherd__cli_print("%-12s cannot be reached (%s): %s", n->name, n->address, n->why);
+    else sherd__cli_print("%-10s cannot be reached (%s): %s", n->name, n->address, n->why);
 }
 
 static json_t *node_object(const sherd_node_info *n)
