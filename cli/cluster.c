@@ -157,16 +157,11 @@ static const char *work_text(const void *x, char out[48])
 }
 
 static const sherd__column node_columns[] = {
-    { "node", -10, "name", NULL },
-    { "version", -7, NULL, version_text },
-    { "threads", 7, "threads", NULL },
-    { "memory", 7, "memory", NULL },
-    { "free", 7, NULL, free_text },
-    { "backend", -7, "backend", NULL },
-    { "latency", 7, "latency", NULL },
-    { "uptime", 7, NULL, uptime_text },
-    { "work", 0, NULL, work_text },
-    { NULL, 0, NULL, NULL },
+    { "node", -10, "name", NULL },     { "version", -7, NULL, version_text },
+    { "threads", 7, "threads", NULL }, { "memory", 7, "memory", NULL },
+    { "free", 7, NULL, free_text },    { "backend", -7, "backend", NULL },
+    { "latency", 7, "latency", NULL }, { "uptime", 7, NULL, uptime_text },
+    { "work", 0, NULL, work_text },    { NULL, 0, NULL, NULL },
 };
 
 static void print_node(const sherd_node_info *n)
@@ -187,8 +182,7 @@ static json_t *node_object(const sherd_node_info *n)
     static const char *const fault[] = { "why", NULL };
     json_t *o = json_object();
     sherd__fields_json_of(o, n, sherd_node_info_fields, always);
-    json_object_set_new(o, "error",
-                        n->error ? json_string(sherd_err_name(n->error)) : json_null());
+    json_object_set_new(o, "error", n->error ? json_string(sherd_err_name(n->error)) : json_null());
     if (n->state != SHERD_NODE_UP) {
         sherd__fields_json_of(o, n, sherd_node_info_fields, fault);
         return o;
@@ -205,8 +199,9 @@ static int print_nodes(sherd__cli *cli, sherd_cluster *c, sherd_diag *d)
     json_t *all = json_array();
     int err = 0;
     if (!cli->json)
-        sherd__cli_say(cli, "%s", sherd__row_text(line, sizeof line, node_columns, NULL,
-                                                  sherd_node_info_fields));
+        sherd__cli_say(cli, "%s",
+                       sherd__row_text(line, sizeof line, node_columns, NULL,
+                                       sherd_node_info_fields));
     for (uint32_t i = 0; i < len; i++) {
         sherd_node_info n = { .size = sizeof n };
         if (sherd_cluster_node_at(c, i, &n, NULL)) continue; /* there is one */
@@ -293,7 +288,8 @@ static const sherd__example up_examples[] = {
 static const sherd__example status_examples[] = {
     { "sherd cluster status", "one line for each node" },
     { "sherd cluster status --json", "the same as JSON" },
-    { "sherd cluster status --nodes nodes.txt --key me.key", "nodes elsewhere: what each one does" },
+    { "sherd cluster status --nodes nodes.txt --key me.key",
+      "nodes elsewhere: what each one does" },
     { "sherd cluster status || sherd cluster up -n 7", "starts the nodes unless they run" },
     { 0 },
 };
@@ -321,11 +317,12 @@ static const sherd__verb status = {
     .name = "status",
     .usage = "[--nodes FILE --key KEY]",
     .summary = "list the nodes and their state; exit 7 if some are gone",
-    .details = "Without --nodes, lists the local nodes that `sherd cluster up` started. With --nodes, "
-               "connects to each node of the list and prints its version, threads, memory and what "
-               "is free of it, the round-trip time, the time since it started, and how many tasks "
-               "it has, of all coordinators. A node that does not answer within 5 seconds is "
-               "listed with the reason.",
+    .details =
+        "Without --nodes, lists the local nodes that `sherd cluster up` started. With --nodes, "
+        "connects to each node of the list and prints its version, threads, memory and what "
+        "is free of it, the round-trip time, the time since it started, and how many tasks "
+        "it has, of all coordinators. A node that does not answer within 5 seconds is "
+        "listed with the reason.",
     .examples = status_examples,
     .options = status_options,
     .run = run_status,

@@ -317,7 +317,8 @@ static void wait_until(sherd_cluster *c, standing *s)
         sherd__cluster_wait(c, 20);
         look_at_nodes(c, s);
         now = sherd__clock_s();
-        if (!s->enough && c->o.spare && !c->o.look_only && s->domains + c->o.spare >= c->domains) hurry(c, s, now);
+        if (!s->enough && c->o.spare && !c->o.look_only && s->domains + c->o.spare >= c->domains)
+            hurry(c, s, now);
         s->over = c->open_until > 0 && now >= c->open_until;
     } while (s->open && !s->over && !late(c, s, now) && !s->stop);
     s->err = c->nodes[s->missing].last_err;

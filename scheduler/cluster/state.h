@@ -44,7 +44,7 @@ typedef struct pool_node {
     uint32_t retries;
     uint64_t retry_ms; /* when to connect again; 0: never */
     sherd__hello hello;
-    double round_trip; /* seconds, at the start of the session; 0: unknown */
+    double round_trip;         /* seconds, at the start of the session; 0: unknown */
     sherd__session_stats past; /* sum of earlier sessions: bytes only */
     uint64_t tasks;
     sherd__record_peer *record;
