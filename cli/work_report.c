@@ -125,9 +125,13 @@ static void say_nodes(const sherd__product_run *w)
 static const char *pace_hint(const sherd__product_run *w, const sherd_report_node *slowest)
 {
     unsigned takes = scheme_of(w)->takes;
-    if (takes & SHERD_TAKES_COLLUDING) return "; with --spare 1 it is not waited for";
+    if ((takes & SHERD_TAKES_COLLUDING) && w->info.options->spare == 0)
+        return "; with --spare 1, and nodes for it, it is not waited for";
     if (!(takes & SHERD_TAKES_WEIGHTS) || slowest->pid > 0) return "";
-    return "; a smaller weight= in its line gives it less";
+    return shuffled(w) && w->o.op == 0 && w->info.options->group == 0
+               ? "; a smaller weight= in its line gives it fewer columns, but its answers stay as "
+                 "large as C"
+               : "; a smaller weight= in its line gives it less";
 }
 
 /* Prints which node the others waited for. */

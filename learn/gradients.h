@@ -106,7 +106,8 @@ typedef struct sherd__division {
     uint32_t wish, shards;
 } sherd__division;
 
-/** A gradient engine. Constant and shared; every slot but shards_per_task and divide is mandatory. */
+/** A gradient engine. Constant and shared; every slot but shards_per_task and divide is
+ *  mandatory. */
 typedef struct sherd__gradient_engine_ops {
     const char *name;
     /** Returns how many parts can be in progress at once; at least 1. */

@@ -1,5 +1,5 @@
-/* Divides rows among slots in proportion to weights; shared by the schemes whose slots are ranges of
- * A's rows. */
+/* Divides rows among slots in proportion to weights; shared by the schemes whose slots are ranges
+ * of A's rows. */
 #ifndef SCHEMES_SLOTS_H
 #define SCHEMES_SLOTS_H
 

@@ -22,18 +22,18 @@
 
 typedef struct probed {
     double bytes, seconds;
+    uint32_t timeout_ms; /* of each product; 0: none */
 } probed;
 
 /* Multiplies A (n x k) by B (k x m), all ones, and adds the bytes and seconds to *sum. */
-static int product(probed *sum, sherd_cluster *c, size_t n, size_t k, size_t m, uint32_t timeout_ms,
-                   sherd_diag *d)
+static int product(probed *sum, sherd_cluster *c, size_t n, size_t k, size_t m, sherd_diag *d)
 {
     static const double one = 1;
     sherd_view a = { .data = &one, .rows = n, .cols = k, .dtype = SHERD_F64 };
     sherd_view b = { .data = &one, .rows = k, .cols = m, .dtype = SHERD_F64 };
     const sherd_product_options opt = { .size = sizeof opt,
                                         .scheme = SHERD_PLAIN,
-                                        .timeout_ms = timeout_ms };
+                                        .timeout_ms = sum->timeout_ms };
     sherd_report r = { .size = sizeof r };
     double *out = sherd__calloc(n * m, sizeof *out);
     if (!out) return sherd__fail_memory(d, "a product of %zu x %zu", n, m);
@@ -52,16 +52,15 @@ static int both_ways(probed *sum, sherd_cluster *c, uint64_t bytes, sherd_diag *
     size_t nodes = sherd_cluster_size(c), side = 1;
     *sum = (probed){ 0 };
     while (16 * side * side * 2 <= bytes) side *= 2;
-    int err = product(sum, c, nodes, bytes / 8 / side, side, 0, d);
-    return err ? err : product(sum, c, nodes * ROWS, 1, bytes / 8 / ROWS, 0, d);
+    int err = product(sum, c, nodes, bytes / 8 / side, side, d);
+    return err ? err : product(sum, c, nodes * ROWS, 1, bytes / 8 / ROWS, d);
 }
 
 int sherd__rates_glance(sherd_cluster *c, uint32_t timeout_ms)
 {
-    probed sum = { 0 };
+    probed sum = { .timeout_ms = timeout_ms };
     /* One row and one task for each node, none of which another node takes over. */
-    return product(&sum, c, sherd_cluster_size(c), GLANCE / 8 / GLANCE_COLS, GLANCE_COLS,
-                   timeout_ms, NULL);
+    return product(&sum, c, sherd_cluster_size(c), GLANCE / 8 / GLANCE_COLS, GLANCE_COLS, NULL);
 }
 
 int sherd_rates_probe(sherd_cluster *c, sherd_rates *rates, sherd_diag *d)

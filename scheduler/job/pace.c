@@ -1,5 +1,6 @@
-/* Which node set the pace of a job, from the time in which each node owed answers. A node that waits
- * for the others owes nothing meanwhile, so its time is short although the job lasts as long. */
+/* Which node set the pace of a job, from the time in which each node owed answers. A node that
+ * waits for the others owes nothing meanwhile, so its time is short although the job lasts as
+ * long. */
 #include "scheduler/job/job.h"
 
 #include <stdlib.h>

@@ -2,9 +2,9 @@
  * Moves work from a slow node to an idle one, where every node holds all of B. Idle nodes take the
  * cells of others as long as some are not started (next_cell in send.c). What is left then is what
  * slow nodes have in progress: up to `depth` cells, for which everything would wait. An idle node
- * takes over the last of them if it is likely to have it done much sooner. The task is cancelled, and
- * the slow node is given fewer at a time from then on. It takes over no cell itself: otherwise two
- * silent nodes could pass one to each other for ever, and neither would be late.
+ * takes over the last of them if it is likely to have it done much sooner. The task is cancelled,
+ * and the slow node is given fewer at a time from then on. It takes over no cell itself: otherwise
+ * two silent nodes could pass one to each other without end, and neither would be late.
  */
 #include <math.h>
 
@@ -15,8 +15,8 @@
 #define SOONER 3.0
 #define SOONER_MS 50.0
 
-/* Returns the time until the node's last answer is expected. A node whose answer is late is expected
- * to need as long again. */
+/* Returns the time until the node's last answer is expected. A node whose answer is late is
+ * expected to need as long again. */
 static double expected_ms(const sherd__job *j, const job_node *n)
 {
     double passed = (double)(j->now_ms - n->progress_ms), each = n->delivery->usual_ms;

@@ -1,6 +1,7 @@
 /* Times of parts contain what does not depend on the number of shards (weights, gradients, the
- * link). It is spread over the shards: a node behind a slow link looks slower, the fewer it has, and
- * finally gets none, which is right, because its part then costs the step more than it saves. */
+ * link). It is spread over the shards: a node behind a slow link looks slower, the fewer it has,
+ * and finally gets none, which is right, because its part then costs the step more than it
+ * saves. */
 #include "scheduler/train/divide.h"
 
 #include <assert.h>

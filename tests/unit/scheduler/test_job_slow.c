@@ -96,7 +96,7 @@ static void a_node_that_is_as_fast_as_the_others_keeps_its_work(void **state)
     world_stop(&w);
 }
 
-/* Otherwise they would pass a cell to each other for ever, and neither would be late. */
+/* Otherwise they would pass a cell to each other without end, and neither would be late. */
 static void two_silent_nodes_do_not_relieve_each_other(void **state)
 {
     (void)state;
