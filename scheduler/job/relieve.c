@@ -13,7 +13,7 @@
 /* A task is moved if its answer is expected later than so many times the usual time of the idle
  * node, and so many ms: moving it costs sending its part of A again. */
 #define SOONER 3.0
-#define SOONER_MS 50.0
+#define SOONER_MS 250.0
 
 /* Returns the time until the node's last answer is expected. A node whose answer is late is
  * expected to need as long again. */

@@ -49,11 +49,11 @@ static void an_idle_node_takes_over_what_a_slow_one_has_in_progress(void **state
         world_settle(&w);
     }
     assert_true(w.ends[0].asked == 0 && w.ends[1].asked == 2);
-    pass(&w, 200);
+    pass(&w, 400);
     assert_true(w.ends[0].asked == 1 && w.ends[1].asked == 1); /* one at a time: the last first */
     assert_true(w.ends[0].tasks[0].task > w.ends[1].tasks[0].task);
     work(&w, 1);
-    pass(&w, 200);
+    pass(&w, 400);
     work(&w, 1);
     world_must_be_done(&w, SHERD_OK);
     sherd__job_count(w.job, &stats);
