@@ -115,6 +115,7 @@ void sherd__report_add(sherd_report *r, sherd_report *before);
 void sherd__cluster_note_paces(sherd_cluster *c, const sherd__job_pace *paces);
 /** Measures the speeds of nodes elsewhere, with a product of ones, unless they are known. */
 void sherd__cluster_measure_speeds(sherd_cluster *c, uint32_t timeout_ms);
+#define SHERD__WEIGHTS_OF_METADATA "the metadata file says what each node is given"
 /** Warns, once, if the list of nodes has weights, that they have no effect, and why. */
 void sherd__cluster_weights_unused(sherd_cluster *c, const char *why);
 /** Drops the blocks of a kept job at the nodes. */

@@ -570,4 +570,5 @@ void sherd__multiplier_use_tables(sherd_multiplier m, sherd__step_tables *tables
 {
     assert(m.ops == &remote_ops && takes_shuffles(m.ctx));
     ((remote *)m.ctx)->tables = tables;
+    sherd__cluster_weights_unused(((remote *)m.ctx)->cluster, SHERD__WEIGHTS_OF_METADATA);
 }
