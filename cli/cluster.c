@@ -1,10 +1,17 @@
-/* `sherd cluster up -n 7`, `status`, `down`: local nodes for later commands. */
+/* `sherd cluster up -n 7`, `status`, `down`: local nodes for later commands, and the state of nodes
+ * elsewhere. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "cli/fields.h"
 #include "cli/nodes.h"
 #include "cli/process.h"
+#include "cli/rows.h"
 #include "sherd/local.h"
 
 #define NODES_MAX 1000
+#define REACH_MS 5000u /* time for a node to answer */
 
 static sherd_local_node node_at(const sherd_local *l, uint32_t i)
 {
@@ -71,7 +78,7 @@ static void print_status(const sherd_local_node *n)
     else sherd__cli_print("%-9s gone  %-11s %-22s messages: %s", n->name, "", n->address, n->log);
 }
 
-static int run_status(sherd__cli *cli, sherd_diag *d)
+static int run_status_local(sherd__cli *cli, sherd_diag *d)
 {
     static const char *const without[] = { "line", "log", NULL };
     sherd_local *l = NULL;
@@ -99,6 +106,134 @@ static int run_status(sherd__cli *cli, sherd_diag *d)
 out:
     json_decref(all);
     sherd_local_free(l);
+    return err;
+}
+
+/* ---- status of a list ------------------------------------------------------------------------ */
+
+static const char *version_text(const void *x, char out[48])
+{
+    const sherd_node_info *n = x;
+    const char *number = strrchr(n->software, ' ');
+    snprintf(out, 48, "%s", number ? number + 1 : n->software);
+    return out;
+}
+
+/* Writes a number that the node may not have stated. */
+static const char *stated(const sherd_node_info *n, const char *text, char out[48])
+{
+    snprintf(out, 48, "%s", n->load_known ? text : "-");
+    return out;
+}
+
+static const char *free_text(const void *x, char out[48])
+{
+    char bytes[24];
+    const sherd_node_info *n = x;
+    return stated(n, sherd__cli_bytes(n->memory_free, bytes), out);
+}
+
+static const char *uptime_text(const void *x, char out[48])
+{
+    char text[32];
+    const sherd_node_info *n = x;
+    uint64_t s = n->uptime;
+    if (s < 120) snprintf(text, sizeof text, "%" PRIu64 " s", s);
+    else if (s < UINT64_C(2) * 3600) snprintf(text, sizeof text, "%" PRIu64 " min", s / 60);
+    else if (s < UINT64_C(48) * 3600) snprintf(text, sizeof text, "%" PRIu64 " h", s / 3600);
+    else snprintf(text, sizeof text, "%" PRIu64 " days", s / 86400);
+    return stated(n, text, out);
+}
+
+static const char *work_text(const void *x, char out[48])
+{
+    char text[32] = "idle";
+    const sherd_node_info *n = x;
+    if (n->open_tasks)
+        snprintf(text, sizeof text, "%" PRIu32 " task%s", n->open_tasks,
+                 n->open_tasks == 1 ? "" : "s");
+    else if (n->sessions > 1) snprintf(text, sizeof text, "in use"); /* the other one waits */
+    return stated(n, text, out);
+}
+
+static const sherd__column node_columns[] = {
+    { "node", -10, "name", NULL },     { "version", -7, NULL, version_text },
+    { "threads", 7, "threads", NULL }, { "memory", 7, "memory", NULL },
+    { "free", 7, NULL, free_text },    { "backend", -7, "backend", NULL },
+    { "latency", 7, "latency", NULL }, { "uptime", 7, NULL, uptime_text },
+    { "work", 0, NULL, work_text },    { NULL, 0, NULL, NULL },
+};
+
+static void print_node(const sherd_node_info *n)
+{
+    char line[256];
+    if (n->state == SHERD_NODE_UP)
+        sherd__cli_print("%s", sherd__row_text(line, sizeof line, node_columns, n,
+                                               sherd_node_info_fields));
+    else sherd__cli_print("%-10s cannot be reached (%s): %s", n->name, n->address, n->why);
+}
+
+static json_t *node_object(const sherd_node_info *n)
+{
+    static const char *const always[] = { "name", "address", "domain", "key", "state", NULL };
+    static const char *const known[] = { "software", "backend", "blas_core", "threads", "memory",
+                                         "devices",  "gflops",  "latency",   NULL };
+    static const char *const load[] = { "memory_free", "uptime", "open_tasks", "sessions", NULL };
+    static const char *const fault[] = { "why", NULL };
+    json_t *o = json_object();
+    sherd__fields_json_of(o, n, sherd_node_info_fields, always);
+    json_object_set_new(o, "error", n->error ? json_string(sherd_err_name(n->error)) : json_null());
+    if (n->state != SHERD_NODE_UP) {
+        sherd__fields_json_of(o, n, sherd_node_info_fields, fault);
+        return o;
+    }
+    sherd__fields_json_of(o, n, sherd_node_info_fields, known);
+    if (n->load_known) sherd__fields_json_of(o, n, sherd_node_info_fields, load);
+    return o;
+}
+
+static int print_nodes(sherd__cli *cli, sherd_cluster *c, sherd_diag *d)
+{
+    char line[256];
+    uint32_t len = sherd_cluster_size(c), away = 0;
+    json_t *all = json_array();
+    int err = 0;
+    if (!cli->json)
+        sherd__cli_say(cli, "%s",
+                       sherd__row_text(line, sizeof line, node_columns, NULL,
+                                       sherd_node_info_fields));
+    for (uint32_t i = 0; i < len; i++) {
+        sherd_node_info n = { .size = sizeof n };
+        if (sherd_cluster_node_at(c, i, &n, NULL)) continue; /* there is one */
+        away += n.state != SHERD_NODE_UP;
+        json_array_append_new(all, node_object(&n));
+        if (!cli->json) print_node(&n);
+    }
+    if (away)
+        err = sherd__fail(d, SHERD_EFEWNODES,
+                          "start them, and check that their lines and allow-lists are right",
+                          "%u of %u nodes cannot be reached", away, len);
+    if (!cli->json) {
+        json_decref(all);
+        return err;
+    }
+    json_t *obj = sherd__cli_json_new(cli);
+    json_object_set_new(obj, "nodes", all);
+    return err ? sherd__cli_json_fail(cli, obj, err, d) : sherd__cli_json_end(cli, obj, d);
+}
+
+static int run_status(sherd__cli *cli, sherd_diag *d)
+{
+    sherd_cluster *c;
+    sherd_cluster_options o;
+    if (!sherd__opt_text(cli, "nodes")) return run_status_local(cli, d);
+    int err = sherd__nodes_look_options(&o, cli, d);
+    if (err) return err;
+    o.connect_timeout_ms = REACH_MS;
+    err = sherd_cluster_open(&c, &o, d);
+    if (err) return err;
+    err = print_nodes(cli, c, d);
+    sherd_cluster_close(c);
     return err;
 }
 
@@ -132,6 +267,15 @@ static const sherd__option up_options[] = {
 };
 /* clang-format on */
 
+/* clang-format off */
+static const sherd__option status_options[] = {
+    SHERD__OPT_NODES,
+    SHERD__OPT_KEY,
+    SHERD__OPT_TIMEOUT,
+    { 0 },
+};
+/* clang-format on */
+
 static const sherd__option no_options[] = { { 0 } };
 
 static const sherd__example up_examples[] = {
@@ -144,6 +288,8 @@ static const sherd__example up_examples[] = {
 static const sherd__example status_examples[] = {
     { "sherd cluster status", "one line for each node" },
     { "sherd cluster status --json", "the same as JSON" },
+    { "sherd cluster status --nodes nodes.txt --key me.key",
+      "nodes elsewhere: what each one does" },
     { "sherd cluster status || sherd cluster up -n 7", "starts the nodes unless they run" },
     { 0 },
 };
@@ -169,10 +315,16 @@ static const sherd__verb up = {
 
 static const sherd__verb status = {
     .name = "status",
-    .usage = "",
-    .summary = "list the local nodes; exit 7 if some are gone",
+    .usage = "[--nodes FILE --key KEY]",
+    .summary = "list the nodes and their state; exit 7 if some are gone",
+    .details =
+        "Without --nodes, lists the local nodes that `sherd cluster up` started. With --nodes, "
+        "connects to each node of the list and prints its version, threads, memory and what "
+        "is free of it, the round-trip time, the time since it started, and how many tasks "
+        "it has, of all coordinators. A node that does not answer within 5 seconds is "
+        "listed with the reason.",
     .examples = status_examples,
-    .options = no_options,
+    .options = status_options,
     .run = run_status,
 };
 

@@ -202,8 +202,9 @@ static const char *const node_files =
     "    HOST:PORT key=sha256:... name=... domain=... weight=... role=node|coordinator\n\n"
     "key is the fingerprint that sherd keygen prints. A node without domain= belongs to the domain "
     "of its host: nodes of one domain are counted as one adversary. weight, a number above 0 [1], "
-    "has no effect, because all shares are equal; commands warn of other values. In an allow-list "
-    "HOST:PORT may be *.";
+    "is the node's part of the work relative to that of others. Under share and share1, with "
+    "--meta, and in --aggregate ring, halving-doubling and secure it has no effect; commands warn. "
+    "In an allow-list HOST:PORT may be *.";
 
 static const char *const process =
     "Ctrl-C, SIGTERM and SIGHUP end a run with exit 130 (a training with --checkpoint: 13); no "

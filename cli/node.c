@@ -222,6 +222,8 @@ static const sherd__example examples[] = {
       "serves this machine, on a port that the system chooses" },
     { "sherd node --listen 0.0.0.0:7001 --key node.key --allow allow.txt --memory 8G >>nodes.txt",
       "serves the network; its line is appended to a node file" },
+    { "sherd node --listen :7001 --key node.key --print-line >mine.txt",
+      "the line of a node that does not run yet; those of all nodes are the file of --peers" },
     { "sherd node --listen :7001 --key node.key --allow allow.txt --data mine.npz --peers all.txt",
       "trains on examples that never leave the node; rounds cost at most --epsilon 8" },
     { "sherd node --listen :7001 --key node.key --allow allow.txt --record seen",

@@ -106,7 +106,7 @@ const sherd__option sherd__node_options_table[] = {
       .help = "the target column of a .csv, by its name in the first line" },
     { .name = "peers", .type = SHERD__FILE, .arg = "FILE",
       .help = "file that lists the nodes that may be in a sum with this one, one per line as in a "
-              "node file" },
+              "node file: the lines that --print-line printed at each of them" },
     { .name = "any-peers", .type = SHERD__FLAG, .excludes = "peers",
       .help = "--data: accept any other nodes that the coordinator names" },
     { .name = "any-roster", .type = SHERD__FLAG,

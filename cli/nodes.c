@@ -82,16 +82,31 @@ void sherd__nodes_say_start(const sherd__cli *cli, const sherd_cluster_options *
     if (nodes > 0) sherd__nodes_check_memory(cli, "node-memory", o->node_memory);
 }
 
+static int read_key(sherd_cluster_options *o, const sherd__cli *cli, sherd_diag *d)
+{
+    o->key_file = sherd__opt_text(cli, "key");
+    if (!o->nodes_file || o->key_file) return 0;
+    return sherd__fail(d, SHERD_EINVAL, "`sherd keygen me.key` makes one; the nodes must allow it",
+                       "%s also needs --key FILE: nodes serve only keys that they allow",
+                       sherd__opt_where(cli, "nodes"));
+}
+
+int sherd__nodes_look_options(sherd_cluster_options *o, const sherd__cli *cli, sherd_diag *d)
+{
+    *o = (sherd_cluster_options){ .size = sizeof *o,
+                                  .nodes_file = sherd__opt_text(cli, "nodes"),
+                                  .timeout_ms = sherd__opt_time_ms(cli, "timeout"),
+                                  .look_only = true,
+                                  .hooks = { .interrupted = sherd__cli_stops } };
+    return read_key(o, cli, d);
+}
+
 int sherd__nodes_options(sherd_cluster_options *o, bool opens, sherd__cli *cli, sherd_diag *d)
 {
     int err = read_source(o, cli, d);
     if (err || !opens) return err;
-    o->key_file = sherd__opt_text(cli, "key");
-    if (o->nodes_file && !o->key_file)
-        return sherd__fail(d, SHERD_EINVAL,
-                           "`sherd keygen me.key` makes one; the nodes must allow it",
-                           "%s also needs --key FILE: nodes serve only keys that they allow",
-                           sherd__opt_where(cli, "nodes"));
+    err = read_key(o, cli, d);
+    if (err) return err;
     o->timeout_ms = sherd__opt_time_ms(cli, "timeout");
     o->program = SHERD__SELF;
     o->unbound = sherd__opt_choice(cli, "bind-to") == SHERD__BIND_NONE;

@@ -28,6 +28,9 @@ int sherd__nodes_count(uint32_t *out, sherd__cli *cli, sherd_diag *d) SHERD_MUST
  *  sherd__nodes_open. */
 int sherd__nodes_options(sherd_cluster_options *o, bool opens, sherd__cli *cli,
                          sherd_diag *d) SHERD_MUST;
+/** Reads --nodes, --key and --timeout of a verb that only reads the state of a list's nodes. */
+int sherd__nodes_look_options(sherd_cluster_options *o, const sherd__cli *cli,
+                              sherd_diag *d) SHERD_MUST;
 /** Warns if `budget`, the value of this option, is more than the memory of this machine. */
 void sherd__nodes_check_memory(const sherd__cli *cli, const char *option, uint64_t budget);
 /** Reports that the nodes to be started are more than the cores, since starting them takes a

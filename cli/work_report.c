@@ -121,6 +121,33 @@ static void say_nodes(const sherd__product_run *w)
     }
 }
 
+/* Returns what would keep the node from delaying the next product. */
+static const char *pace_hint(const sherd__product_run *w, const sherd_report_node *slowest)
+{
+    unsigned takes = scheme_of(w)->takes;
+    if ((takes & SHERD_TAKES_COLLUDING) && w->info.options->spare == 0)
+        return "; with --spare 1, and nodes for it, it is not waited for";
+    if (!(takes & SHERD_TAKES_WEIGHTS) || slowest->pid > 0) return "";
+    return shuffled(w) && w->o.op == 0 && w->info.options->group == 0
+               ? "; a smaller weight= in its line gives it fewer columns, but its answers stay as "
+                 "large as C"
+               : "; a smaller weight= in its line gives it less";
+}
+
+/* Prints which node the others waited for. */
+static void say_pace(const sherd__product_run *w)
+{
+    const sherd_report *r = w->info.report;
+    sherd_report_node n = { .size = sizeof n };
+    char its[24], others[24];
+    if (!r->pace_node || sherd_report_node_at(r, w->info.cluster, r->pace_node - 1, &n, NULL))
+        return;
+    sherd__cli_say(w->cli,
+                   "%s set the pace: its answers took %s, those of the others %s (median)%s",
+                   n.name, sherd__cli_seconds(r->pace_seconds, its),
+                   sherd__cli_seconds(r->pace_others, others), pace_hint(w, &n));
+}
+
 /* Prints the encoding if A was sent in CSR; dense is expected. */
 static void say_encoding(const sherd__product_run *w)
 {
@@ -333,6 +360,7 @@ static void say_all(const sherd__product_run *w)
     say_arithmetic(w);
     say_rounding(w);
     say_cost(w);
+    say_pace(w);
     say_encoding(w);
     say_forecast(w);
     say_checked(w);
@@ -393,6 +421,18 @@ static void add_report(const sherd__product_run *w, json_t *obj)
     if (w->info.forecast)
         json_object_set_new(obj, "predicted", sherd__plan_object(w->info.forecast));
     json_object_set_new(obj, "seconds_total", json_real(w->info.seconds));
+}
+
+/* The node that the others waited for; null: none was significantly slower. */
+static void add_pace(const sherd__product_run *w, json_t *obj)
+{
+    static const char *const names[] = { "pace_seconds", "pace_others", NULL };
+    const sherd_report *r = w->info.report;
+    sherd_report_node n = { .size = sizeof n };
+    bool any = r->pace_node &&
+               !sherd_report_node_at(r, w->info.cluster, r->pace_node - 1, &n, NULL);
+    json_object_set_new(obj, "pace_node", any ? json_string(n.name) : json_null());
+    if (any) sherd__fields_json_of(obj, r, sherd_report_fields, names);
 }
 
 static void add_settings(const sherd__product_run *w, json_t *obj)
@@ -493,6 +533,7 @@ int sherd__product_run_report(sherd__product_run *w, int err, sherd_diag *d)
     add_settings(w, obj);
     add_nodes(w, obj);
     add_report(w, obj);
+    add_pace(w, obj);
     if (w->info.check) add_check(w, obj);
     if (!err) add_rounding(w, obj);
     return err ? sherd__cli_json_fail(w->cli, obj, err, d) : sherd__cli_json_end(w->cli, obj, d);

@@ -227,12 +227,11 @@ static int round_trip(gradients *g, const sherd__step *s, uint32_t shards, uint3
 {
     sherd__part *back, *bad = NULL;
     int err = SHERD_OK;
-    for (uint32_t i = 0; i < parts && !err; i++) {
+    for (uint32_t i = 0, first = 0; i < parts && !err; first += g->division[i++].shards) {
         sherd__part *p = &g->parts[i];
-        uint32_t from = (uint32_t)((uint64_t)shards * i / parts);
-        uint32_t to = (uint32_t)((uint64_t)shards * (i + 1) / parts);
-        *p = (sherd__part){ .first = from,
-                            .shards = to - from,
+        *p = (sherd__part){ .first = first,
+                            .shards = g->division[i].shards,
+                            .wish = g->division[i].wish,
                             .rows = s->rows,
                             .at = g->cuts,
                             .scales = g->scales,
@@ -308,6 +307,21 @@ static sherd__step_result count(gradients *g, uint32_t parts, double *weight,
     return r;
 }
 
+/* Divides the shards into parts. Returns the number of parts. */
+static uint32_t divide(gradients *g, uint32_t shards)
+{
+    const sherd__gradient_engine_ops *ops = g->o.engine.ops;
+    if (ops->divide) return ops->divide(g->o.engine.ctx, shards, g->division);
+    uint32_t parts = ops->workers(g->o.engine.ctx);
+    if (parts > shards) parts = shards;
+    for (uint32_t i = 0; i < parts; i++) {
+        uint32_t from = (uint32_t)((uint64_t)shards * i / parts);
+        uint32_t to = (uint32_t)((uint64_t)shards * (i + 1) / parts);
+        g->division[i] = (sherd__division){ .shards = to - from };
+    }
+    return parts;
+}
+
 static int sync_step(gradients *g, const sherd__step *s, sherd__step_result *out, sherd_diag *d)
 {
     uint32_t shards = sherd__gradients_cut(g, s->len);
@@ -315,8 +329,7 @@ static int sync_step(gradients *g, const sherd__step *s, sherd__step_result *out
     sherd__gradients_update u = { .version = g->updates };
     sherd__step_result r;
     do { /* once, unless all workers with a part of it are lost and parts may be dropped */
-        uint32_t parts = g->o.engine.ops->workers(g->o.engine.ctx);
-        if (parts > shards) parts = shards;
+        uint32_t parts = divide(g, shards);
         weight = g->o.local_steps ? sherd__gradients_local(g, s->rate, g->cuts, shards, g->local)
                                   : (double)s->len;
         int err = grade(g, s, shards, parts, weight, d);
@@ -363,6 +376,7 @@ void sherd__gradients_fini(gradients *g)
     sherd__free(g->at);
     sherd__free(g->counts);
     sherd__free(g->parts);
+    sherd__free(g->division);
     sherd__free(g->cuts);
     sherd__free(g->costs);
     sherd__free(g->hits);
@@ -411,13 +425,14 @@ int sherd__gradients_shards(gradients *g)
 {
     size_t shards = g->o.shards;
     g->parts = sherd__calloc(shards, sizeof *g->parts);
+    g->division = sherd__calloc(shards, sizeof *g->division);
     g->cuts = sherd__calloc(shards + 1, sizeof *g->cuts);
     g->costs = sherd__calloc(shards, sizeof *g->costs);
     g->hits = sherd__calloc(shards, sizeof *g->hits);
     g->local = sherd__calloc(shards, sizeof *g->local);
     g->scales = sherd__calloc(SHERD__RECIPE_LAYERS_MAX, sizeof *g->scales);
-    return g->parts && g->cuts && g->costs && g->hits && g->local && g->scales ? SHERD_OK
-                                                                               : SHERD_ENOMEM;
+    bool fits = g->parts && g->division && g->cuts && g->costs && g->hits && g->local && g->scales;
+    return fits ? SHERD_OK : SHERD_ENOMEM;
 }
 
 int sherd__gradients_lay_out(gradients *g)

@@ -96,11 +96,18 @@ typedef struct sherd__part {
     int err;        /* grading failed with this error of sherd__grader_run; the sums are undefined
                        then */
     uint32_t by;    /* number of the node or thread that graded it */
+    uint32_t wish;  /* 1 + number of the node that it is planned for; 0: any */
     sherd_diag why; /* of err */
     struct sherd__part *next; /* for the engine, while it has the part */
 } sherd__part;
 
-/** A gradient engine. Constant and shared; every slot but shards_per_task is mandatory. */
+/** A part of a synchronous step: so many shards, for this `wish`. */
+typedef struct sherd__division {
+    uint32_t wish, shards;
+} sherd__division;
+
+/** A gradient engine. Constant and shared; every slot but shards_per_task and divide is
+ *  mandatory. */
 typedef struct sherd__gradient_engine_ops {
     const char *name;
     /** Returns how many parts can be in progress at once; at least 1. */
@@ -108,6 +115,10 @@ typedef struct sherd__gradient_engine_ops {
     /** Returns how many shards a part of an asynchronous step should have, 1 to `most`. More than 1
      *  pays if the engine finds the cost of a part high compared with computing. NULL: always 1. */
     uint32_t (*shards_per_task)(void *ctx, uint32_t most);
+    /** Divides the shards of a synchronous step into parts, each with at least one shard, by the
+     *  speeds of the workers. Returns their number; out has room for `shards`. NULL: parts of equal
+     *  size, one for each worker. */
+    uint32_t (*divide)(void *ctx, uint32_t shards, sherd__division *out);
     /** Takes the part. Its outcome, failures included, is returned by `next`, unless `next`
      *  fails. */
     int (*post)(void *ctx, sherd__part *part, sherd_diag *d);

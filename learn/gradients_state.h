@@ -32,7 +32,8 @@ typedef struct gradients {
     bool broken;       /* the engine has failed */
     /* synchronous */
     sherd__part *parts; /* room for SHERD__SHARDS_MAX */
-    size_t *cuts;       /* shards + 1 */
+    sherd__division *division;
+    size_t *cuts; /* shards + 1 */
     double *costs;
     uint64_t *hits;
     sherd__local_steps *local;

@@ -63,6 +63,7 @@ struct sherd__server {
     sherd__listener *listener;
     conn *conns;
     uint64_t sessions;
+    double began; /* listening, by sherd__clock_s */
     bool loop_up, ending, drained;
     bool start_over;                /* the caller, or the end of the parent, ends the start */
     bool computing;                 /* connections are closed, and a product still runs */
@@ -209,6 +210,18 @@ static void describe_session(const server *s, uint64_t memory, sherd__session_op
     memcpy(h->backend, s->device->name, sizeof h->backend);
 }
 
+/* A coordinator learns whether others use the node. It can tell from the time of its tasks, too. */
+static sherd__hello_load load_of(const server *s)
+{
+    const sherd__worker_stats *w = sherd__worker_stats_of(s->worker);
+    const sherd__pool_stats *m = sherd__worker_memory(s->worker);
+    return (sherd__hello_load){ .known = true,
+                                .uptime_s = (uint64_t)(sherd__clock_s() - s->began),
+                                .memory_free = m->used < m->budget ? m->budget - m->used : 0,
+                                .tasks = (uint32_t)w->queued,
+                                .sessions = (uint32_t)w->clients_now };
+}
+
 static void name_conn(conn *c, const sherd__peer *p)
 {
     char text[SHERD__FINGERPRINT_TEXT];
@@ -313,6 +326,7 @@ static int accept_link(void *ctx, sherd__link *l, const sherd__fingerprint *key,
         session->tap_ctx = c->tap;
     }
     describe_session(s, memory, session);
+    session->hello.load = load_of(s);
     sherd__worker_session(c->client, session);
     session->withheld = withheld;
     session->withheld_ctx = c;
@@ -567,6 +581,7 @@ int sherd__server_open(sherd__server **out, const sherd__server_options *opt, sh
     if (!err) err = sherd__hooks_check(&opt->hooks, "interrupted before the node listened", d);
     if (!err) err = watch_parent(s, d);
     if (!err) err = start_listening(s, d);
+    s->began = sherd__clock_s();
     if (err) {
         s->allowed = (sherd__peers){ 0 };
         sherd__server_close(s);

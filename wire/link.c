@@ -607,6 +607,17 @@ void sherd__link_measure(sherd__link *l)
         sherd__session_unsent(l->session, (uint64_t)unsent + sherd__tls_pending(l->tls, &p));
 }
 
+double sherd__link_round_trip(const sherd__link *l)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    int fd;
+    if (!l->tcp_open || uv_fileno((const uv_handle_t *)&l->tcp, &fd) != 0 ||
+        getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
+        return 0;
+    return info.tcpi_rtt * 1e-6;
+}
+
 void sherd__link_turn(sherd__link *l, sherd__turn *turn)
 {
     l->part = (sherd__turn_part){ .of = turn };

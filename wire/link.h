@@ -89,6 +89,9 @@ void sherd__listener_close(sherd__listener *l);
 /** Queries the system for the number of sent bytes that the peer has not acknowledged yet, and
  *  passes it to the session (sherd__session_unsent). */
 void sherd__link_measure(sherd__link *l);
+/** Returns the round-trip time that the system has measured on the connection, in seconds; 0: not
+ *  known. */
+double sherd__link_round_trip(const sherd__link *l);
 /** Returns the session, or NULL until the connection is up (SHERD__EV_READY, or the first event of
  *  a server's link). */
 sherd__session *sherd__link_session(sherd__link *l);

@@ -76,6 +76,11 @@ size_t sherd__message_hello(uint8_t *out, const sherd__hello *h)
         m.devices[i] = (sherd_pb_Device){ v->does,   v->gflops, v->residue_gflops,
                                           v->memory, v->cell,   v->depth };
     }
+    m.has_uptime = m.has_memory_free = m.has_tasks = m.has_sessions = h->load.known;
+    m.uptime = h->load.uptime_s;
+    m.memory_free = h->load.memory_free;
+    m.tasks = h->load.tasks;
+    m.sessions = h->load.sessions;
     return encode(out, sherd_pb_Hello_fields, &m);
 }
 
@@ -108,6 +113,8 @@ static void limit(sherd__hello *h)
 {
     if (h->threads > SHERD__HELLO_THREADS_MAX) h->threads = SHERD__HELLO_THREADS_MAX;
     h->memory = bytes_within(h->memory);
+    h->load.memory_free = bytes_within(h->load.memory_free);
+    if (h->load.uptime_s > SHERD__HELLO_UPTIME_MAX) h->load.uptime_s = SHERD__HELLO_UPTIME_MAX;
     h->gflops = rate_within(h->gflops);
     h->residue_gflops = rate_within(h->residue_gflops);
     for (uint32_t i = 0; i < h->devices_len; i++) {
@@ -139,6 +146,11 @@ int sherd__message_hello_parse(sherd__hello *out, const uint8_t *body, size_t le
         .gflops = m.gflops,
         .residue_gflops = m.residue_gflops,
         .devices_len = m.devices_count,
+        .load = { .known = m.has_uptime && m.has_memory_free && m.has_tasks && m.has_sessions,
+                  .uptime_s = m.uptime,
+                  .memory_free = m.memory_free,
+                  .tasks = m.tasks,
+                  .sessions = m.sessions },
     };
     copy_text(h.software, sizeof h.software, m.software);
     copy_text(h.blas_core, sizeof h.blas_core, m.blas_core);

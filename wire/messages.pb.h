@@ -35,6 +35,15 @@ typedef struct _sherd_pb_Hello {
     double residue_gflops;
     pb_size_t devices_count;
     sherd_pb_Device devices[12];
+    /* WELCOME to a coordinator: the node's state at that time. */
+    bool has_uptime;
+    uint64_t uptime;
+    bool has_memory_free;
+    uint64_t memory_free;
+    bool has_tasks;
+    uint32_t tasks;
+    bool has_sessions;
+    uint32_t sessions;
 } sherd_pb_Hello;
 
 /* First record of a PUT or a RESULT; attempt only in a RESULT. */
@@ -91,14 +100,14 @@ extern "C" {
 
 /* Initializer values for message structs */
 #define sherd_pb_Device_init_default             {0, 0, 0, 0, 0, 0}
-#define sherd_pb_Hello_init_default              {0, 0, 0, "", "", "", 0, 0, 0, false, 0, 0, {sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default}}
+#define sherd_pb_Hello_init_default              {0, 0, 0, "", "", "", 0, 0, 0, false, 0, 0, {sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default}, false, 0, false, 0, false, 0, false, 0}
 #define sherd_pb_Description_init_default        {0, 0, 0, 0, 0, 0, 0, 0, false, 0}
 #define sherd_pb_Windows_init_default            {0, 0, 0, 0, 0, 0}
 #define sherd_pb_Task_init_default               {0, 0, 0, 0, 0, {0, 0, 0, 0}, sherd_pb_Description_init_default, false, sherd_pb_Windows_init_default}
 #define sherd_pb_Refuse_init_default             {0, 0, ""}
 #define sherd_pb_Bye_init_default                {0, ""}
 #define sherd_pb_Device_init_zero                {0, 0, 0, 0, 0, 0}
-#define sherd_pb_Hello_init_zero                 {0, 0, 0, "", "", "", 0, 0, 0, false, 0, 0, {sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero}}
+#define sherd_pb_Hello_init_zero                 {0, 0, 0, "", "", "", 0, 0, 0, false, 0, 0, {sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero}, false, 0, false, 0, false, 0, false, 0}
 #define sherd_pb_Description_init_zero           {0, 0, 0, 0, 0, 0, 0, 0, false, 0}
 #define sherd_pb_Windows_init_zero               {0, 0, 0, 0, 0, 0}
 #define sherd_pb_Task_init_zero                  {0, 0, 0, 0, 0, {0, 0, 0, 0}, sherd_pb_Description_init_zero, false, sherd_pb_Windows_init_zero}
@@ -123,6 +132,10 @@ extern "C" {
 #define sherd_pb_Hello_gflops_tag                9
 #define sherd_pb_Hello_residue_gflops_tag        10
 #define sherd_pb_Hello_devices_tag               11
+#define sherd_pb_Hello_uptime_tag                12
+#define sherd_pb_Hello_memory_free_tag           13
+#define sherd_pb_Hello_tasks_tag                 14
+#define sherd_pb_Hello_sessions_tag              15
 #define sherd_pb_Description_origin_tag          1
 #define sherd_pb_Description_dtype_tag           2
 #define sherd_pb_Description_encoding_tag        3
@@ -173,7 +186,11 @@ X(a, STATIC,   REQUIRED, UINT32,   threads,           7) \
 X(a, STATIC,   REQUIRED, UINT64,   memory,            8) \
 X(a, STATIC,   REQUIRED, DOUBLE,   gflops,            9) \
 X(a, STATIC,   OPTIONAL, DOUBLE,   residue_gflops,   10) \
-X(a, STATIC,   REPEATED, MESSAGE,  devices,          11)
+X(a, STATIC,   REPEATED, MESSAGE,  devices,          11) \
+X(a, STATIC,   OPTIONAL, UINT64,   uptime,           12) \
+X(a, STATIC,   OPTIONAL, UINT64,   memory_free,      13) \
+X(a, STATIC,   OPTIONAL, UINT32,   tasks,            14) \
+X(a, STATIC,   OPTIONAL, UINT32,   sessions,         15)
 #define sherd_pb_Hello_CALLBACK NULL
 #define sherd_pb_Hello_DEFAULT NULL
 #define sherd_pb_Hello_devices_MSGTYPE sherd_pb_Device
@@ -248,7 +265,7 @@ extern const pb_msgdesc_t sherd_pb_Bye_msg;
 #define sherd_pb_Bye_size                        208
 #define sherd_pb_Description_size                69
 #define sherd_pb_Device_size                     52
-#define sherd_pb_Hello_size                      803
+#define sherd_pb_Hello_size                      837
 #define sherd_pb_Refuse_size                     214
 #define sherd_pb_Task_size                       157
 #define sherd_pb_Windows_size                    36

@@ -105,6 +105,7 @@ typedef struct sherd__task {
 #define SHERD__HELLO_BYTES_MAX (UINT64_C(1) << 50) /* memory, of a node or device, and cell */
 #define SHERD__HELLO_GFLOPS_MAX 1e9
 #define SHERD__HELLO_DEPTH_MAX 1024u
+#define SHERD__HELLO_UPTIME_MAX (UINT64_C(1) << 36) /* seconds */
 
 /** One of the devices that a node computes with. */
 typedef struct sherd__hello_device {
@@ -117,6 +118,15 @@ typedef struct sherd__hello_device {
     uint64_t cell;      /* bytes of a result from which on its rate no longer grows; 0: unknown */
     uint32_t depth;     /* tasks in progress that keep it busy */
 } sherd__hello_device;
+
+/** The state of a node when it greets a coordinator. */
+typedef struct sherd__hello_load {
+    bool known;           /* older nodes do not state it */
+    uint64_t uptime_s;    /* since it started to listen */
+    uint64_t memory_free; /* bytes of its budget that nothing takes */
+    uint32_t tasks;       /* of all coordinators, accepted and not answered */
+    uint32_t sessions;    /* of coordinators, this one included */
+} sherd__hello_load;
 
 /** What each side declares in HELLO (coordinator) and WELCOME (node). A peer's numbers are within
  *  the limits above. */
@@ -133,6 +143,7 @@ typedef struct sherd__hello {
     double gflops, residue_gflops;
     uint32_t devices_len; /* node, from minor 2 on; 0: not declared */
     sherd__hello_device devices[SHERD__DEVICES_MAX];
+    sherd__hello_load load; /* node, to a coordinator */
 } sherd__hello;
 
 /** What a coordinator plans with. */

@@ -71,6 +71,9 @@ typedef struct sherd_cluster_options {
                                node; NULL: none */
     sherd_hooks hooks;      /* of opening, and of every later call whose options have no hooks. Log
                                lines are about nodes lost or banned and work that was moved */
+    bool look_only; /* open even if no node is up, to read the nodes' states and what they state
+                          about themselves: sherd_cluster_node_at has the reason why a node is not
+                          up. nodes_min and spare are not used */
 } sherd_cluster_options;
 
 typedef enum sherd_node_state {
@@ -100,6 +103,17 @@ typedef struct sherd_node_info {
     uint64_t tasks;               /* results that were accepted */
     uint32_t devices;             /* devices that it computes with; 1 if it does not state their
                                      number */
+    double weight;                /* weight= of its line; 1 if not given */
+    char software[48];            /* name and version */
+    char backend[16];             /* "cpu", ... */
+    double latency;       /* round-trip time of its connection when it was made, in seconds */
+    bool load_known;      /* the node stated the next four, as of that time */
+    uint64_t memory_free; /* bytes of its budget, for all coordinators */
+    uint64_t uptime;      /* seconds */
+    uint32_t open_tasks;  /* of all coordinators, accepted and not answered */
+    uint32_t sessions;    /* of coordinators, this one included */
+    int error;            /* lost, or not connected yet: why, a SHERD_E* code; otherwise 0 */
+    char why[200];        /* the same as text */
 } sherd_node_info;
 
 SHERD_API const sherd_field *sherd_node_info_fields(size_t *count);

@@ -55,7 +55,7 @@ typedef struct sherd_peer {
     char key[56];    /* fingerprint; empty: not given */
     char name[64];   /* empty: not given */
     char domain[64]; /* empty: not given, the host is the domain */
-    double weight;   /* 1 if not given; not used */
+    double weight;   /* part of the work relative to that of others; 1 if not given */
     sherd_role role;
     bool loopback; /* host is a loopback address, an unspecified one, or a name that is reserved
                       for loopback; other names are not resolved */

@@ -140,6 +140,11 @@ typedef struct sherd_report {
     bool check_tolerant; /* float products: the check catches gross errors only */
     uint8_t seed[32];    /* the seed that was used; a secret of the coordinator */
     double seconds;      /* duration of the call */
+    /* The node that the others waited for: 1 plus its number, 0 if none was significantly slower
+       than the others. pace_seconds is the time in which it owed answers, pace_others the median
+       of the other nodes' times. Answers that were not needed do not count */
+    uint32_t pace_node;
+    double pace_seconds, pace_others;
 } sherd_report;
 
 SHERD_API void sherd_report_fini(sherd_report *r);

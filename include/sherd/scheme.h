@@ -43,7 +43,8 @@ enum {
     SHERD_TAKES_ENCODING = 2,  /* encoding, link_rate: zeros of A may be left out */
     SHERD_TAKES_COLLUDING = 4, /* colluding, spare: an operand is coded, one share a domain */
     SHERD_TAKES_BITS_B = 8,    /* bits_b */
-    SHERD_TAKES_MASKS = 16     /* masks, masks_state: every product uses up some of them */
+    SHERD_TAKES_MASKS = 16,    /* masks, masks_state: every product uses up some of them */
+    SHERD_TAKES_WEIGHTS = 32   /* weight= of a node's line: the work is divided, not encoded */
 };
 
 /** Which operand can stay at the nodes over many products. */

@@ -10,6 +10,7 @@
 #include "core/hooks.h"
 #include "lib/certificate.h"
 #include "lib/operation/operation.h"
+#include "scheduler/cluster/internal.h"
 #include "scheduler/plan/profile.h"
 #include "sherd/local.h"
 #include "sherd/machine.h"
@@ -90,6 +91,7 @@ static int compute(sherd_operation *w, sherd_diag *d)
     int err = time_left(w, &w->opt.timeout_ms, "the product began", d);
     if (err) return err;
     warn_of_rounding(w);
+    if (w->o.meta) sherd__cluster_weights_unused(w->cluster, SHERD__WEIGHTS_OF_METADATA);
     w->report.size = sizeof w->report;
     w->opt.hooks = w->o.hooks;
     err = sherd__operation_is_product(w)

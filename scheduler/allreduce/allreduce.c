@@ -121,6 +121,7 @@ int sherd__allreduce_open(sherd__allreduce_lead *out, sherd_cluster *c,
     leader *l = sherd__calloc(1, sizeof *l);
     if (!l) return sherd__fail_memory(d, "the training");
     l->cluster = c;
+    sherd__cluster_weights_unused(c, "the members of an all-reduce group have equal parts");
     int err = make_job(l, opt, d);
     if (err) {
         sherd__free(l);

@@ -286,6 +286,8 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
         c->budgets[i] -= c->budgets[i] < c->held ? c->budgets[i] : c->held;
     uint64_t cell = most_have(c, cell_of), depth = most_have(c, depth_of);
     uint32_t up = rooms_of(c, c->rooms);
+    const uint32_t *weights, *speeds;
+    sherd__cluster_weights(c, &weights, &speeds);
     pthread_mutex_unlock(&c->lock);
     *out = (sherd__nodes){ .count = c->count,
                            .domain = c->domain_of,
@@ -297,6 +299,8 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
                            .rooms = up ? c->rooms : NULL,
                            .rooms_len = up,
                            .gflops = slowest,
+                           .weights = weights,
+                           .speeds = speeds,
                            .older = usable > newer ? usable - newer : 0,
                            .no_csr = !(does & SHERD__DOES_CSR),
                            .cell = cell,
@@ -390,6 +394,17 @@ static const sherd_field node_info_fields[] = {
     OF(work_in, U64, "bytes", "received from the node, results only"),
     OF(tasks, U64, "tasks", "answered and accepted"),
     OF(devices, U32, "devices", "number of devices that it computes with"),
+    OF(weight, F64, "", "weight= of its line"),
+    OF(software, TEXT, "", "name and version"),
+    OF(backend, TEXT, "", "what it computes with"),
+    OF(latency, F64, "s", "round-trip time of its connection"),
+    OF(load_known, BOOL, "", "the node stated the next four"),
+    OF(memory_free, U64, "bytes", "memory that nothing takes"),
+    OF(uptime, U64, "s", "time since it started"),
+    OF(open_tasks, U32, "tasks", "accepted and not answered, of all coordinators"),
+    OF(sessions, U32, "", "coordinators that are connected, this one included"),
+    OF(error, I32, "", "why it is not up, as a code; 0: it is up"),
+    OF(why, TEXT, "", "why it is not up"),
 };
 SHERD__FIELDS(sherd_node_info, node_info_fields)
 
@@ -398,7 +413,14 @@ sherd_node_info sherd__cluster_node(sherd_cluster *c, uint32_t i)
     assert(i < c->count);
     pthread_mutex_lock(&c->lock);
     sherd__cluster_hand_out(c); /* so that a loss seen in the state has also been logged */
-    sherd_node_info info = c->nodes[i].info;
+    const pool_node *n = &c->nodes[i];
+    sherd_node_info info = n->info;
+    bool absent = info.state == SHERD_NODE_LOST || info.state == SHERD_NODE_CONNECTING;
+    if (absent) {
+        info.error = n->last_err ? n->last_err : SHERD_ETIMEOUT;
+        snprintf(info.why, sizeof info.why, "%.*s", (int)sizeof info.why - 1,
+                 n->last_text[0] ? n->last_text : "it has not answered");
+    }
     pthread_mutex_unlock(&c->lock);
     return info;
 }

@@ -63,6 +63,9 @@ void sherd_cluster_close(sherd_cluster *c)
     sherd__free(c->domain_of);
     sherd__free(c->budgets);
     sherd__free(c->rooms);
+    sherd__free(c->weights);
+    sherd__free(c->speeds);
+    sherd__free(c->scratch);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
     sherd__free(c);

@@ -23,6 +23,7 @@ typedef struct sherd__run_result {
     uint32_t bans; /* since sherd__cluster_call, and the names of these nodes; "" before the run */
     char banned[256];
     double seconds;
+    sherd__job_slowest slowest;
 } sherd__run_result;
 
 /** Fills in the nodes' properties for planning. The arrays are valid as long as the cluster. */
@@ -109,6 +110,14 @@ int sherd__time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d) SH
 int sherd__report_init(sherd_report *r, uint32_t nodes) SHERD_MUST;
 /** Adds the costs of an earlier encoding of the same product to r, and frees `before`. */
 void sherd__report_add(sherd_report *r, sherd_report *before);
+/** Notes how fast the nodes answered in a job, for the plans of later ones. Jobs of less than a
+ *  tenth of a second are not counted. */
+void sherd__cluster_note_paces(sherd_cluster *c, const sherd__job_pace *paces);
+/** Measures the speeds of nodes elsewhere, with a product of ones, unless they are known. */
+void sherd__cluster_measure_speeds(sherd_cluster *c, uint32_t timeout_ms);
+#define SHERD__WEIGHTS_OF_METADATA "the metadata file says what each node is given"
+/** Warns, once, if the list of nodes has weights, that they have no effect, and why. */
+void sherd__cluster_weights_unused(sherd_cluster *c, const char *why);
 /** Drops the blocks of a kept job at the nodes. */
 void sherd__cluster_drop(sherd_cluster *c, sherd__job *job);
 

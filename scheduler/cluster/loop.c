@@ -68,6 +68,14 @@ static void publish(sherd_cluster *c)
         info->gflops = n->rates.gflops;
         info->residue_gflops = n->rates.residue_gflops;
         info->devices = n->rates.devices;
+        info->latency = n->round_trip;
+        memcpy(info->software, n->hello.software, sizeof info->software);
+        memcpy(info->backend, n->hello.backend, sizeof info->backend);
+        info->load_known = n->hello.load.known;
+        info->memory_free = n->hello.load.memory_free;
+        info->uptime = n->hello.load.uptime_s;
+        info->open_tasks = n->hello.load.tasks;
+        info->sessions = n->hello.load.sessions;
         n->windows = (n->hello.features & SHERD__FEATURE_WINDOWS) != 0;
         c->progress.nodes_up += info->state == SHERD_NODE_UP;
         in += info->bytes_in;
@@ -235,6 +243,7 @@ static void on_event(void *ctx, sherd__link *l, sherd__event *e)
         n->up_ms = now;
         n->sessions++;
         n->hello = e->hello;
+        n->round_trip = sherd__link_round_trip(l);
         n->reported_cannot = 0; /* it may have been restarted, as another version */
         if (c->work.ops)
             c->work.ops->node_up(c->work.ctx, n->index, sherd__link_session(l), n->sessions, now);

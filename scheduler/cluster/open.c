@@ -116,7 +116,11 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
     c->domain_of = sherd__calloc(c->count, sizeof *c->domain_of);
     c->budgets = sherd__calloc(c->count, sizeof *c->budgets);
     c->rooms = sherd__calloc(c->count, sizeof *c->rooms);
-    int err = peers && c->domain_of && c->budgets && c->rooms ? SHERD_OK : SHERD_ENOMEM;
+    c->weights = sherd__calloc(c->count, sizeof *c->weights);
+    c->speeds = sherd__calloc(c->count, sizeof *c->speeds);
+    c->scratch = sherd__calloc(c->count, 4 * sizeof *c->scratch);
+    bool fits = peers && c->domain_of && c->budgets && c->rooms;
+    int err = fits && c->weights && c->speeds && c->scratch ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t i = 0; !err && i < c->count; i++) peers[i] = &c->nodes[i].peer;
     while (!err && unnamed < c->count && peers[unnamed]->domain[0]) unnamed++;
     if (!err) err = sherd__names_start(&names, peers, c->count);
@@ -153,6 +157,7 @@ static int describe_nodes(sherd_cluster *c, sherd_diag *d)
         snprintf(n->label, sizeof n->label, n->absent ? "%s" : "%s (%s)", n->peer.name,
                  n->info.address);
         n->info.pid = n->pid;
+        n->info.weight = n->peer.weight;
         if (n->absent) n->info.state = SHERD_NODE_LOST;
         snprintf(n->info.name, sizeof n->info.name, "%s", n->peer.name);
         snprintf(n->info.domain, sizeof n->info.domain, "%s", n->peer.domain);
@@ -165,21 +170,6 @@ static int describe_nodes(sherd_cluster *c, sherd_diag *d)
         if (err) return err;
     }
     return SHERD_OK;
-}
-
-/* Warns of weights: a user who writes weight=2 expects twice the share. */
-static void warn_of_weights(sherd_cluster *c)
-{
-    uint32_t first = 0, weighted = 0;
-    for (uint32_t i = 0; i < c->count; i++) {
-        if (c->nodes[i].peer.weight == 1) continue;
-        if (weighted++ == 0) first = i;
-    }
-    if (weighted)
-        sherd__cluster_say(c, SHERD_LOG_WARN,
-                           "weight= of %s has no effect%s: every node is assigned an equal share",
-                           c->nodes[first].label,
-                           weighted > 1 ? ", and neither has that of other nodes" : "");
 }
 
 static int start_loop(sherd_cluster *c, sherd_diag *d)
@@ -327,7 +317,8 @@ static void wait_until(sherd_cluster *c, standing *s)
         sherd__cluster_wait(c, 20);
         look_at_nodes(c, s);
         now = sherd__clock_s();
-        if (!s->enough && c->o.spare && s->domains + c->o.spare >= c->domains) hurry(c, s, now);
+        if (!s->enough && c->o.spare && !c->o.look_only && s->domains + c->o.spare >= c->domains)
+            hurry(c, s, now);
         s->over = c->open_until > 0 && now >= c->open_until;
     } while (s->open && !s->over && !late(c, s, now) && !s->stop);
     s->err = c->nodes[s->missing].last_err;
@@ -341,6 +332,7 @@ static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
     standing s = { .up = 0 };
     wait_until(c, &s);
     if (s.stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
+    if (c->o.look_only) return SHERD_OK;
     if (s.open && s.over && !(s.away && s.up < want))
         return sherd__fail(d, SHERD_ETIMEOUT, "allow more time with --timeout",
                            "the time limit expired; %u of %u nodes are up, %s is not", s.up,
@@ -378,7 +370,6 @@ static int open_from(sherd_cluster *c, sherd__node_source *from, sherd_diag *d)
     if (!err) err = c->o.local_nodes ? take_local(c, d) : take_list(c, from, d);
     if (!err) err = number_domains(c, d);
     if (!err) err = describe_nodes(c, d);
-    if (!err) warn_of_weights(c);
     if (!err) err = start_loop(c, d);
     return err ? err : wait_for_nodes(c, d);
 }

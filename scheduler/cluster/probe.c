@@ -8,17 +8,21 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/diag.h"
+#include "scheduler/cluster/state.h"
 #include "sherd/forecast.h"
 #include "wire/link_rate.h"
 
 #define ROWS 8u                     /* of the result, per node */
 #define SMALL (UINT64_C(256) << 10) /* bytes per node, first measurement */
 #define LARGE (UINT64_C(8) << 20)
-#define ALL (UINT64_C(64) << 20) /* for all nodes together */
-#define SLOW_S 0.1               /* if SMALL takes longer, it is accurate enough */
+#define ALL (UINT64_C(64) << 20)     /* for all nodes together */
+#define GLANCE (UINT64_C(512) << 10) /* bytes per node, to compare nodes */
+#define GLANCE_COLS 64u
+#define SLOW_S 0.1 /* if SMALL takes longer, it is accurate enough */
 
 typedef struct probed {
     double bytes, seconds;
+    uint32_t timeout_ms; /* of each product; 0: none */
 } probed;
 
 /* Multiplies A (n x k) by B (k x m), all ones, and adds the bytes and seconds to *sum. */
@@ -27,7 +31,9 @@ static int product(probed *sum, sherd_cluster *c, size_t n, size_t k, size_t m, 
     static const double one = 1;
     sherd_view a = { .data = &one, .rows = n, .cols = k, .dtype = SHERD_F64 };
     sherd_view b = { .data = &one, .rows = k, .cols = m, .dtype = SHERD_F64 };
-    const sherd_product_options opt = { .size = sizeof opt, .scheme = SHERD_PLAIN };
+    const sherd_product_options opt = { .size = sizeof opt,
+                                        .scheme = SHERD_PLAIN,
+                                        .timeout_ms = sum->timeout_ms };
     sherd_report r = { .size = sizeof r };
     double *out = sherd__calloc(n * m, sizeof *out);
     if (!out) return sherd__fail_memory(d, "a product of %zu x %zu", n, m);
@@ -48,6 +54,13 @@ static int both_ways(probed *sum, sherd_cluster *c, uint64_t bytes, sherd_diag *
     while (16 * side * side * 2 <= bytes) side *= 2;
     int err = product(sum, c, nodes, bytes / 8 / side, side, d);
     return err ? err : product(sum, c, nodes * ROWS, 1, bytes / 8 / ROWS, d);
+}
+
+int sherd__rates_glance(sherd_cluster *c, uint32_t timeout_ms)
+{
+    probed sum = { .timeout_ms = timeout_ms };
+    /* One row and one task for each node, none of which another node takes over. */
+    return product(&sum, c, sherd_cluster_size(c), GLANCE / 8 / GLANCE_COLS, GLANCE_COLS, NULL);
 }
 
 int sherd_rates_probe(sherd_cluster *c, sherd_rates *rates, sherd_diag *d)

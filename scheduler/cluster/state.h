@@ -44,6 +44,7 @@ typedef struct pool_node {
     uint32_t retries;
     uint64_t retry_ms; /* when to connect again; 0: never */
     sherd__hello hello;
+    double round_trip;         /* seconds, at the start of the session; 0: unknown */
     sherd__session_stats past; /* sum of earlier sessions: bytes only */
     uint64_t tasks;
     sherd__record_peer *record;
@@ -52,6 +53,7 @@ typedef struct pool_node {
     sherd_node_info info; /* snapshot; under the lock, as the members below */
     uint32_t ban;         /* number of its ban, from 1; 0: not banned */
     bool windows;         /* it can process windows of images */
+    double speed; /* in the last jobs, as a fraction of the median of all nodes; 0: unknown */
     sherd__hello_rates rates;
     bool reported_small; /* its lack of memory has been reported */
     /* What the log says that it cannot do, in its present session. Only the loop thread uses this
@@ -94,10 +96,13 @@ struct sherd_cluster {
     pthread_cond_t changed;
     sherd__work next_work; /* a request */
     bool next_last, next_drop, close_wanted, stop_wanted, job_waits, publish_wanted;
-    uint64_t *budgets; /* used by the calling thread: sherd__nodes.budgets */
-    uint64_t *rooms;   /* as budgets: sherd__nodes.rooms */
-    uint64_t needed;   /* bytes that a node must declare for the current work */
-    uint64_t held;     /* bytes that kept operands take at every node */
+    uint64_t *budgets;                      /* used by the calling thread: sherd__nodes.budgets */
+    uint64_t *rooms;                        /* as budgets: sherd__nodes.rooms */
+    uint32_t *weights, *speeds;             /* as budgets: sherd__nodes.weights and speeds */
+    double *scratch;                        /* as budgets: four for each node */
+    bool speeds_measured, weights_reported; /* used by the calling thread */
+    uint64_t needed; /* bytes that a node must declare for the current work */
+    uint64_t held;   /* bytes that kept operands take at every node */
     uint32_t next_timeout_ms;
     bool job_done;
     sherd_progress progress;
@@ -124,6 +129,14 @@ void sherd__cluster_report_small(sherd_cluster *c, uint32_t node);
 void sherd__cluster_wait(sherd_cluster *c, unsigned ms);
 /** Delivers the queued lines. The lock must be held. */
 void sherd__cluster_hand_out(sherd_cluster *c);
+
+/* speeds.c: sherd__nodes.weights and speeds. The lock must be held. */
+
+void sherd__cluster_weights(sherd_cluster *c, const uint32_t **weights, const uint32_t **speeds);
+
+/* probe.c: a product of ones, which shows how fast each node answers. */
+
+int sherd__rates_glance(sherd_cluster *c, uint32_t timeout_ms) SHERD_MUST;
 
 /* end.c: returns SHERD_EINVAL after sherd_cluster_end has been called. */
 

@@ -36,11 +36,15 @@ typedef struct job_node {
     uint32_t under_way; /* number of its cells in state hiding, sent or judging */
     uint32_t sent;      /* of these, cells whose answers are outstanding */
     sherd__delivery *delivery;
+    bool owing;                     /* as of owed_from_ms an answer is outstanding */
+    uint64_t owed_from_ms, owed_ms; /* owed_ms: time in which it owed answers that came */
+    uint64_t moved_at, moved;       /* bytes of work of its session then; since its first answer */
     uint32_t depth;
     uint32_t refusals;     /* consecutive refusals when it had only one task at a time */
     uint32_t refused_upto; /* value of job.attempts when the last refusal was counted */
     bool convicted;
-    bool absent; /* the log says already, without this job, that it takes no part */
+    bool relieved; /* it was too slow for a cell, which another node was given (relieve.c) */
+    bool absent;   /* the log says already, without this job, that it takes no part */
     uint64_t accepted;
     uint8_t *holds; /* resident right blocks, by slot * tiles + tile */
     uint8_t *lefts; /* LEFT_* by slot and panel of all resident left blocks, or NULL */
@@ -178,6 +182,10 @@ void sherd__job_trial_heard(sherd__job *j, job_node *n, uint32_t attempt);
 bool sherd__job_trial_failed(const sherd__job *j, job_node *n, double wait_max_ms);
 void sherd__job_trial_rest(sherd__job *j, job_node *n);
 void sherd__job_trial_forget(sherd__job *j, job_node *n);
+
+/* relieve.c: takes a cell back from a slow node for a node that has nothing to do, and returns it;
+ * cells_len: none. */
+uint64_t sherd__job_relieve(sherd__job *j, uint32_t idle);
 
 /* send.c */
 void sherd__job_cell_done(sherd__job *j, uint64_t ordinal);

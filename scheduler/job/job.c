@@ -258,6 +258,8 @@ void sherd__job_node_up(sherd__job *j, uint32_t node, sherd__session *s, uint64_
     n->session_number = session_number;
     n->state = NODE_UP;
     n->progress_ms = now_ms;
+    n->owing = false;
+    n->moved_at = sherd__session_moved(s);
     sherd__delivery_begin(n->delivery, sherd__session_moved(s), now_ms);
     uint32_t lacks = lacking(j, sherd__session_peer(s));
     if (lacks) {
@@ -410,6 +412,7 @@ void sherd__job_rest(sherd__job *j)
         n->state = NODE_AWAY;
         n->back_until_ms = 0;
         n->under_way = n->sent = n->refusals = 0;
+        n->owing = false;
     }
 }
 

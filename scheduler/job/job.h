@@ -127,6 +127,20 @@ int sherd__job_again(sherd__job *j) SHERD_MUST;
 void sherd__job_count(const sherd__job *j, sherd__job_stats *out);
 /** Returns the number of tasks of this job that the node answered and that were accepted. */
 uint64_t sherd__job_node_tasks(const sherd__job *j, uint32_t node);
+/** How fast a node answered in this run. */
+typedef struct sherd__job_pace {
+    double seconds; /* in which it owed answers that came; not those that were not needed */
+    uint64_t bytes; /* of work that moved meanwhile */
+} sherd__job_pace;
+sherd__job_pace sherd__job_node_pace(const sherd__job *j, uint32_t node);
+/** The node that a job waited longest for. */
+typedef struct sherd__job_slowest {
+    uint32_t node;          /* UINT32_MAX: none was significantly slower than the others */
+    double seconds, others; /* its time, and the median of the others' */
+} sherd__job_slowest;
+/** room: scratch space for `nodes` doubles. */
+sherd__job_slowest sherd__job_slowest_of(const sherd__job_pace *paces, uint32_t nodes,
+                                         double *room);
 /** Writes what the job waits for as a sentence ("waiting 12 s for node 3, ..."); empty if
  *  nothing. */
 void sherd__job_waiting(const sherd__job *j, uint64_t now_ms, char *out, size_t size);

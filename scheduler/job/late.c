@@ -18,6 +18,8 @@ static uint64_t moved(const job_node *n)
 void sherd__job_owes(sherd__job *j, uint32_t node, uint64_t now_ms)
 {
     job_node *n = &j->nodes[node];
+    if (n->sent > 0 && !n->owing) n->owed_from_ms = now_ms;
+    n->owing = n->sent > 0;
     sherd__delivery_owes(n->delivery, n->sent > 0, moved(n), now_ms);
 }
 
@@ -25,6 +27,7 @@ void sherd__job_excused(sherd__job *j, uint32_t node)
 {
     job_node *n = &j->nodes[node];
     sherd__delivery_owes(n->delivery, false, moved(n), j->now_ms);
+    n->owing = false;
     sherd__job_owes(j, node, j->now_ms);
 }
 
@@ -32,6 +35,16 @@ void sherd__job_answered(sherd__job *j, uint32_t node, uint64_t now_ms)
 {
     job_node *n = &j->nodes[node];
     sherd__delivery_made(n->delivery, &j->peers, moved(n), now_ms);
+    if (n->owing) n->owed_ms += now_ms - n->owed_from_ms;
+    n->owed_from_ms = now_ms;
+    n->moved += moved(n) - n->moved_at;
+    n->moved_at = moved(n);
+}
+
+sherd__job_pace sherd__job_node_pace(const sherd__job *j, uint32_t node)
+{
+    const job_node *n = &j->nodes[node];
+    return (sherd__job_pace){ .seconds = (double)n->owed_ms * 1e-3, .bytes = n->moved };
 }
 
 void sherd__job_late(sherd__job *j, uint64_t now_ms)

@@ -25,6 +25,7 @@
 #include "matrix/windows.h"
 #include "scheduler/job/kept_share.h"
 #include "scheduler/job/step_tables.h"
+#include "scheduler/plan/weights.h"
 
 #define HELD 0.4 /* maximum fraction of a node's memory for kept operands between products */
 
@@ -110,19 +111,22 @@ typedef struct drawing {
 
 /* Sets up the permutations of rows of `cols` columns for `operation`, and `len` exposures of
  * another operation, which the operand keeps. Exposures are assigned to each part separately, so
- * that every part is balanced if the whole must be. */
+ * that every part is balanced if the whole must be. Weights of the list apply, measured speeds do
+ * not: they change, and a node would see more columns each time. */
 static int shuffles_init(shuffles *h, const remote *m, const drawing *of)
 {
     const size_t len = of->len, part = of->part;
     uint8_t key[32];
+    sherd__nodes nodes;
     int err = SHERD_OK;
+    sherd__cluster_nodes(m->cluster, &nodes);
     *h = (shuffles){ .cols = (uint32_t)of->cols };
     if (!(h->exposures = sherd__calloc(len, sizeof *h->exposures))) return SHERD_ENOMEM;
     for (size_t c = 0; c < len && of->table; c++) h->exposures[c] = of->table->exposures[c % part];
     for (size_t at = 0, i = 0; at < len && !err && !of->table; at += part, i++) {
         sherd__perm_key(key, m->seed, SHERD__EXPO_LABEL, of->exposed, i);
-        err = sherd__exposures(key, len - at < part ? len - at : part,
-                               sherd_cluster_size(m->cluster), m->opt.balanced, h->exposures + at);
+        err = sherd__weights_exposures(key, len - at < part ? len - at : part, nodes.count,
+                                       nodes.weights, m->opt.balanced, h->exposures + at);
     }
     sherd__wipe(key, sizeof key);
     if (of->table) sherd__step_table_key(m->tables, of->table, of->operation, h->key);
@@ -566,4 +570,5 @@ void sherd__multiplier_use_tables(sherd_multiplier m, sherd__step_tables *tables
 {
     assert(m.ops == &remote_ops && takes_shuffles(m.ctx));
     ((remote *)m.ctx)->tables = tables;
+    sherd__cluster_weights_unused(((remote *)m.ctx)->cluster, SHERD__WEIGHTS_OF_METADATA);
 }

@@ -19,6 +19,7 @@
 #include "scheduler/plan/profile.h"
 
 #define RETURN_MS 1500u
+#define MEASURED_BYTES 32e6 /* of operands and result: a larger product is worth a measurement */
 
 static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__nodes *nodes,
                         const sherd__run_result *run)
@@ -50,6 +51,11 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     r->check_error = p->check_error;
     r->check_tolerant = p->tolerant;
     memcpy(r->seed, p->seed, sizeof r->seed);
+    if (run->slowest.node < r->nodes) {
+        r->pace_node = run->slowest.node + 1;
+        r->pace_seconds = run->slowest.seconds;
+        r->pace_others = run->slowest.others;
+    }
     r->work_out = run->work_out;
     r->work_in = run->work_in;
     r->seconds = run->seconds;
@@ -113,6 +119,22 @@ static void count_nodes(sherd_report *r, const taking_part *t, const sherd__node
     }
 }
 
+/* Compares how fast the nodes answered. */
+static int note_paces(const sherd__product_call *call, const sherd__job *job,
+                      sherd__run_result *result, sherd_diag *d)
+{
+    uint32_t nodes = call->nodes->count;
+    sherd__job_pace *paces = sherd__calloc(nodes, sizeof *paces);
+    double *room = sherd__calloc(nodes, sizeof *room);
+    int err = paces && room ? SHERD_OK : sherd__fail_memory(d, "the report of a product");
+    for (uint32_t i = 0; i < nodes && !err; i++) paces[i] = sherd__job_node_pace(job, i);
+    if (!err) result->slowest = sherd__job_slowest_of(paces, nodes, room);
+    if (!err) sherd__cluster_note_paces(call->cluster, paces);
+    sherd__free(paces);
+    sherd__free(room);
+    return err;
+}
+
 int sherd__product_run(const sherd__product_call *call, const sherd__prepared *p, sherd__job *job,
                        bool last, sherd_diag *d)
 {
@@ -122,11 +144,13 @@ int sherd__product_run(const sherd__product_call *call, const sherd__prepared *p
     int err = sherd__report_init(&own, nodes->count);
     if (!err && call->r && (err = note_nodes(&t, call->cluster, nodes))) sherd_report_fini(&own);
     if (err) return sherd__fail_memory(d, "the report of a product");
-    sherd__run_result result = { .bytes_out = own.bytes_out,
+    sherd__run_result result = { .slowest.node = UINT32_MAX,
+                                 .bytes_out = own.bytes_out,
                                  .bytes_in = own.bytes_in,
                                  .states = own.states };
     err = judge(sherd__cluster_run(call->cluster, job, last, call->opt->timeout_ms, &result, d),
                 &result, call->opt->strict, d);
+    if (!err) err = note_paces(call, job, &result, d);
     report_fill(&own, p, nodes, &result);
     if (call->r) {
         count_nodes(&own, &t, nodes);
@@ -273,6 +297,24 @@ static int end_call(user_call *u, sherd_report *r, int err)
     return err;
 }
 
+/* Before a large product whose parts may follow speeds, the speeds of nodes elsewhere are measured:
+ * what they declare says nothing of their links. */
+static void look_at_speeds(sherd_cluster *c, const sherd__matrices *m,
+                           const sherd_product_options *opt)
+{
+    double n = (double)m->a.rows, k = (double)m->a.cols, cols = (double)m->b.cols;
+    const sherd_scheme_info *s = sherd_scheme_get(opt->scheme);
+    if (!(s->takes & SHERD_TAKES_WEIGHTS)) {
+        char why[160];
+        snprintf(why, sizeof why, "under --scheme %s each node is given a share of the same size",
+                 s->name);
+        sherd__cluster_weights_unused(c, why);
+    } else if (sherd__prepare_follows_speeds(opt) &&
+               sizeof(double) * (n * k + k * cols + n * cols) >= MEASURED_BYTES) {
+        sherd__cluster_measure_speeds(c, opt->timeout_ms);
+    }
+}
+
 static int multiply(sherd_cluster *c, const sherd__matrices *m, const sherd_product_options *opt,
                     sherd_report *r, sherd_diag *d)
 {
@@ -287,12 +329,13 @@ static int multiply(sherd_cluster *c, const sherd__matrices *m, const sherd_prod
     if (!err) err = sherd__view_apart(m->a, "A", &out, d);
     if (!err) err = sherd__view_apart(m->b, "B", &out, d);
     if (err) return err;
+    double began = sherd__clock_s();
+    look_at_speeds(c, m, opt);
     sherd__cluster_call(c, &opt->hooks);
     sherd__cluster_nodes(c, &nodes);
     sherd_diag own = { 0 };
     if (!d) d = &own;
     uint32_t alive;
-    double began = sherd__clock_s();
     err = sherd__prepare_multiply(&p, m, &nodes, opt, d);
     if (err) return err;
     err = once(&call, &p, began, &alive, d);

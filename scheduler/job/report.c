@@ -108,6 +108,9 @@ static const sherd_field report_fields[] = {
     COUNT(check_tolerant, BOOL, "the check catches gross errors only"),
     COUNT(seed, BYTES, "the seed that was used, a secret"),
     SHERD__FIELD(sherd_report, seconds, F64, "s", "duration of the call"),
+    COUNT(pace_node, U32, "node that the others waited for, from 1; 0: none"),
+    SHERD__FIELD(sherd_report, pace_seconds, F64, "s", "time in which that node owed answers"),
+    SHERD__FIELD(sherd_report, pace_others, F64, "s", "median of the other nodes' times"),
 };
 SHERD__FIELDS(sherd_report, report_fields)
 

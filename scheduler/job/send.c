@@ -251,6 +251,7 @@ void sherd__job_dispatch(sherd__job *j, uint64_t now_ms)
                 !sherd__session_ready(n->session))
                 continue;
             uint64_t ordinal = next_cell(j, i);
+            if (ordinal == j->cells_len) ordinal = sherd__job_relieve(j, i);
             if (ordinal == j->cells_len) continue;
             int err = start_cell(j, i, ordinal, now_ms);
             uint32_t slot = (uint32_t)(ordinal % j->shape.slots);

@@ -17,6 +17,7 @@
 #include "core/wipe.h"
 #include "matrix/funcs.h"
 #include "matrix/view.h"
+#include "scheduler/plan/weights.h"
 #include "schemes/elementwise.h"
 #include "wire/session.h"
 
@@ -105,8 +106,22 @@ static int take_exposures(sherd__prepared *p, size_t len, const uint32_t *stored
     return SHERD_OK;
 }
 
-int sherd__prepare_draw(sherd__prepared *p, size_t len, const sherd_product_options *opt,
-                        sherd_diag *d)
+bool sherd__prepare_follows_speeds(const sherd_product_options *opt)
+{
+    const sherd_scheme_info *s = sherd_scheme_get(opt->scheme);
+    if (!(s->takes & SHERD_TAKES_WEIGHTS)) return false;
+    if (!(s->takes & SHERD_TAKES_SHUFFLES)) return opt->exact || s->exact_only;
+    return !opt->seed && !opt->shuffles && !opt->balanced && opt->exposure_max <= 0;
+}
+
+const uint32_t *sherd__prepare_weights(const sherd__nodes *nodes, const sherd_product_options *opt)
+{
+    if (nodes->weights) return nodes->weights;
+    return sherd__prepare_follows_speeds(opt) ? nodes->speeds : NULL;
+}
+
+int sherd__prepare_draw(sherd__prepared *p, size_t len, const uint32_t *weights,
+                        const sherd_product_options *opt, sherd_diag *d)
 {
     uint8_t key[32];
     if (opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
@@ -120,7 +135,7 @@ int sherd__prepare_draw(sherd__prepared *p, size_t len, const sherd_product_opti
     if (!(p->exposures = sherd__calloc(len, sizeof *p->exposures))) return SHERD_ENOMEM;
     if (opt->shuffles) return take_exposures(p, len, p->shuffles.exposures, d);
     sherd__perm_key(key, p->seed, SHERD__EXPO_LABEL, opt->operation, 0);
-    err = sherd__exposures(key, len, p->slots, opt->balanced, p->exposures);
+    err = sherd__weights_exposures(key, len, p->slots, weights, opt->balanced, p->exposures);
     sherd__wipe(key, sizeof key);
     return err;
 }
@@ -313,7 +328,7 @@ static void plan_apply(sherd__prepared *p, size_t n, size_t widest, const sherd_
 static int fill_in_apply(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
                          const sherd_product_options *opt, sherd_diag *d)
 {
-    int err = sherd__prepare_draw(p, m->a.cols, opt, d);
+    int err = sherd__prepare_draw(p, m->a.cols, sherd__prepare_weights(nodes, opt), opt, d);
     if (err) return err;
     plan_apply(p, m->a.rows, sherd__prepare_widest(p, m->a.cols), nodes, opt);
     sherd__elementwise_params ew = {
@@ -479,7 +494,7 @@ static int check_exposures(size_t len, uint32_t nodes, const sherd_product_optio
     bool dealt = sherd_scheme_get(opt->scheme)->takes & SHERD_TAKES_SHUFFLES;
     if (!dealt || opt->exposure_max <= 0 || len == 0) return SHERD_OK;
     int err = begin(&p, nodes);
-    if (!err) err = sherd__prepare_draw(&p, len, opt, &mine);
+    if (!err) err = sherd__prepare_draw(&p, len, NULL, opt, &mine);
     if (err && mine.code) (void)!sherd__fail(d, err, mine.hint, "%s", mine.message);
     else if (err) (void)!sherd__fail_to(d, err, "draw exposures");
     size_t most = err ? 0 : sherd__prepare_widest(&p, len);

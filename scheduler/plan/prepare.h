@@ -41,7 +41,10 @@ typedef struct sherd__nodes {
     double gflops;         /* of the slowest node, all its devices together; 0: unknown */
     double residue_gflops; /* as gflops, for packed residues; 0: not all nodes multiply them without
                               unpacking */
-    bool no_csr;           /* some node computes no products with an operand in CSR */
+    /* By node, for schemes that divide the work (SHERD_TAKES_WEIGHTS): weights that the list of
+       nodes gives; what the measured speeds suggest. NULL: all equal. */
+    const uint32_t *weights, *speeds;
+    bool no_csr;      /* some node computes no products with an operand in CSR */
     uint64_t cell;    /* size of a result, in bytes, that suits more than half of the nodes: smaller
                               ones slow them down; 0: unknown */
     uint32_t depth;   /* tasks in progress that keep more than half of the nodes busy; 0: unknown */
@@ -111,6 +114,12 @@ int sherd__prepare_shapes(sherd_view a, sherd_view b, const sherd_product_option
 /** Checks that an element-wise operation of two operands exists. SHERD_ESHAPE. */
 int sherd__prepare_apply_shapes(sherd_view a, sherd_view b, const sherd_product_options *opt,
                                 sherd_diag *d) SHERD_MUST;
+/**
+ * Returns whether the parts of nodes may follow measured speeds. Ranges of rows may in exact mode:
+ * the bits of floats depend on where rows are cut. Exposures may unless the user has determined
+ * them, by a seed, stored tables, `balanced` or a bound.
+ */
+bool sherd__prepare_follows_speeds(const sherd_product_options *opt);
 /** Returns the least number of domains that the scheme needs for opt->colluding and opt->spare. */
 uint64_t sherd__prepare_least(const sherd_product_options *opt);
 /** Sets the next A, m->a (at most as many rows as prepared for), and the destination of its

@@ -16,6 +16,7 @@
 #include "scheduler/plan/prepare_internal.h"
 #include "schemes/blind/blind.h"
 #include "schemes/partition/partition.h"
+#include "schemes/slots.h"
 #include "store/maskfile.h"
 
 typedef unsigned long long ull;
@@ -134,7 +135,7 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
         .slots = p->slots,
         .widest = a.cols,
         .rows_kept = 1,
-        .rows_longest = (a.rows + p->slots - 1) / p->slots,
+        .rows_longest = sherd__slots_longest(a.rows, p->slots, sherd__prepare_weights(nodes, opt)),
         .size_a = p->size_a,
         .size_b = p->size_b,
         .primes_len = p->primes_len,
@@ -143,7 +144,7 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
     return sherd__prepare_cut(p, &in, nodes, d);
 }
 
-static int open_scheme(sherd__prepared *p, const sherd__matrices *m)
+static int open_scheme(sherd__prepared *p, const sherd__matrices *m, const uint32_t *weights)
 {
     sherd__blind_params bp = {
         .a = m->a,
@@ -151,6 +152,7 @@ static int open_scheme(sherd__prepared *p, const sherd__matrices *m)
         .c = m->out,
         .ldc = m->ld,
         .slots = p->slots,
+        .weights = weights,
         .panel_rows = p->plan.panel_rows,
         .tile_cols = p->plan.tile_cols,
         .fixed_a = p->fixed_a,
@@ -200,7 +202,7 @@ static int blind_prepare(sherd__prepared *p, const sherd__matrices *m, const she
     p->check_error = e * e;
     p->mask_rows = runs ? a.rows : 0;
     err = plan(p, a, b, nodes, opt, d);
-    return err ? err : open_scheme(p, m);
+    return err ? err : open_scheme(p, m, sherd__prepare_weights(nodes, opt));
 }
 
 static int blind_ready(sherd__prepared *p, sherd_diag *d)

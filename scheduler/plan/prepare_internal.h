@@ -29,10 +29,14 @@ static inline bool sherd__prepare_shuffles(const sherd__prepared *p)
     return p->scheme->takes & SHERD_TAKES_SHUFFLES;
 }
 
-/** Draws seed, keys and exposures of `len` columns or positions, or uses the stored ones.
- *  SHERD_ENOMEM; SHERD_EFORMAT: an exposure is not a node. */
-int sherd__prepare_draw(sherd__prepared *p, size_t len, const sherd_product_options *opt,
-                        sherd_diag *d) SHERD_MUST;
+/** Draws seed, keys and exposures of `len` columns or positions, or uses the stored ones. weights:
+ *  of the nodes (NULL: equal); not used with stored exposures. SHERD_ENOMEM; SHERD_EFORMAT: an
+ *  exposure is not a node. */
+int sherd__prepare_draw(sherd__prepared *p, size_t len, const uint32_t *weights,
+                        const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
+/** Returns the weights by which the product is divided: those of the list, or those of measured
+ *  speeds if it follows them. NULL: equal. */
+const uint32_t *sherd__prepare_weights(const sherd__nodes *nodes, const sherd_product_options *opt);
 /** Counts in p->planned the columns of each slot according to the exposures. Returns the largest
  *  number. */
 size_t sherd__prepare_widest(const sherd__prepared *p, size_t len);

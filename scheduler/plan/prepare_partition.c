@@ -12,6 +12,7 @@
 #include "matrix/view.h"
 #include "scheduler/plan/prepare_internal.h"
 #include "schemes/partition/partition.h"
+#include "schemes/slots.h"
 
 /* One two-sided trial: 2 divided by the number of weights, 2^61-1, also if the modulus is 2^127-1
  * (crypto/freivalds.h). */
@@ -90,6 +91,13 @@ typedef struct facts {
     size_t widest; /* columns of A of the largest slot */
 } facts;
 
+/* A B that is kept serves any number of rows, which are divided equally. */
+static const uint32_t *rows_weights(const sherd__prepared *p, const sherd__nodes *nodes,
+                                    const sherd_product_options *opt)
+{
+    return p->shape_only ? NULL : sherd__prepare_weights(nodes, opt);
+}
+
 static int plan(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
                 const sherd_product_options *opt, const facts *of, sherd_diag *d)
 {
@@ -107,7 +115,8 @@ static int plan(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes
         .slots = p->slots,
         .widest = widest,
         .rows_kept = (double)groups * (g == 1 && !plain ? of->density : 1),
-        .rows_longest = plain ? (a.rows + p->slots - 1) / p->slots : a.rows,
+        .rows_longest = plain ? sherd__slots_longest(a.rows, p->slots, rows_weights(p, nodes, opt))
+                              : a.rows,
         .size_a = p->size_a,
         .size_b = p->size_b,
         .primes_len = p->primes_len,
@@ -192,7 +201,8 @@ static int partition_prepare(sherd__prepared *p, const sherd__matrices *m,
     bool plain = !sherd__prepare_shuffles(p);
     facts of;
     int err = look_at(p, m, opt, &of, d);
-    if (!err && !plain) err = sherd__prepare_draw(p, a.cols, opt, d);
+    if (!err && !plain)
+        err = sherd__prepare_draw(p, a.cols, sherd__prepare_weights(nodes, opt), opt, d);
     if (!err && plain && opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
     if (err) return err;
     of.widest = plain ? a.cols : sherd__prepare_widest(p, a.cols);
@@ -205,6 +215,7 @@ static int partition_prepare(sherd__prepared *p, const sherd__matrices *m,
         .ldc = m->ld,
         .slots = p->slots,
         .exposures = p->exposures,
+        .weights = rows_weights(p, nodes, opt),
         .group = opt->group ? opt->group : SHERD__GROUP_ALL,
         .panel_rows = p->plan.panel_rows,
         .tile_cols = p->plan.tile_cols,

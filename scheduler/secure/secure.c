@@ -116,6 +116,7 @@ int sherd__secure_open(sherd__summer *out, sherd_cluster *c, const sherd__secure
     summer *s = sherd__calloc(1, sizeof *s);
     if (!s) return sherd__fail_memory(d, "the training");
     s->cluster = c;
+    sherd__cluster_weights_unused(c, "each node computes with its own examples");
     int err = make_job(s, opt, d);
     if (err) {
         sherd__free(s);

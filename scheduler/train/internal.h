@@ -7,6 +7,7 @@
 
 #include "learn/plan.h"
 #include "scheduler/cluster/work_state.h"
+#include "scheduler/train/divide.h"
 #include "scheduler/train/job.h"
 #include "scheduler/train/keep.h"
 
@@ -61,6 +62,11 @@ struct sherd__train_job {
     sherd__part *back, **back_last;
     bool finish;
     uint32_t usable, open;
+    uint32_t *usable_nodes;       /* their numbers, ascending */
+    sherd__divide_node *division; /* by node */
+    sherd__divide_node **divided; /* among which shards were divided last */
+    uint32_t divided_len;
+    double *scratch; /* one for each node */
     sherd__train_trace traces[TRACES];
     uint32_t traces_from, traces_len;
 };

@@ -40,6 +40,8 @@ static void count_nodes(sherd__train_job *j)
     bool other = j->usable != up || j->open != open;
     j->usable = up;
     j->open = open;
+    for (uint32_t i = 0, at = 0; i < j->o.nodes; i++)
+        if (usable(&j->nodes[i])) j->usable_nodes[at++] = i;
     pthread_mutex_unlock(&j->lock);
     if (up + open + away == 0)
         sherd__work_stop(&j->w, SHERD_EFEWNODES,
@@ -130,10 +132,22 @@ static void take_posted(sherd__train_job *j)
     if (finish) sherd__work_stop(&j->w, SHERD_OK, NULL, NULL);
 }
 
-static void give(sherd__train_job *j, uint32_t node, uint64_t now_ms)
+/* Returns the place of the first part that this node may compute: not those that are planned for
+ * another node, unless that one cannot compute any more. */
+static flight **next_for(sherd__train_job *j, uint32_t node)
+{
+    flight **at = &j->todo;
+    for (uint32_t wish; *at; at = &(*at)->next) {
+        wish = (*at)->part->wish;
+        if (wish == 0 || wish == node + 1 || !usable(&j->nodes[wish - 1])) break;
+    }
+    return at;
+}
+
+static void give(sherd__train_job *j, uint32_t node, flight **at, uint64_t now_ms)
 {
     train_node *n = &j->nodes[node];
-    flight *f = j->todo;
+    flight *f = *at;
     given g = { .flight = f };
     const sherd__part *p = f->part;
     int err = sherd__train_send(j, node, &g);
@@ -143,7 +157,7 @@ static void give(sherd__train_job *j, uint32_t node, uint64_t now_ms)
         n->closing = true; /* the end of its session follows */
         return;
     }
-    j->todo = f->next;
+    *at = f->next;
     f->next = NULL;
     f->asked = (double)(now_ms - j->began_ms) * 1e-3;
     n->has[n->has_len++] = g;
@@ -159,7 +173,8 @@ static void dispatch(sherd__train_job *j, uint64_t now_ms)
         for (uint32_t i = 0; i < j->o.nodes && j->todo && !j->w.done; i++) {
             const train_node *n = &j->nodes[i];
             if (!usable(n) || n->has_len != len) continue;
-            if (len == 0 || !sherd__train_comes_round(j, n, j->todo)) give(j, i, now_ms);
+            flight **at = next_for(j, i);
+            if (*at && (len == 0 || !sherd__train_comes_round(j, n, *at))) give(j, i, at, now_ms);
         }
 }
 
@@ -174,6 +189,14 @@ void sherd__train_maybe_back(sherd__train_job *j, flight *f)
             if (n->has[k].flight == f) take_away(n, &n->has[k]);
     }
     hand_back(j, f);
+}
+
+static void note_time(sherd__train_job *j, uint32_t node, const flight *f, uint64_t now_ms)
+{
+    double seconds = (double)(now_ms - j->began_ms) * 1e-3 - f->asked;
+    pthread_mutex_lock(&j->lock);
+    sherd__divide_took(&j->division[node], seconds, f->part->shards);
+    pthread_mutex_unlock(&j->lock);
 }
 
 static void on_result(sherd__train_job *j, uint32_t node, sherd__event *e, uint64_t now_ms)
@@ -192,6 +215,7 @@ static void on_result(sherd__train_job *j, uint32_t node, sherd__event *e, uint6
         }
         sherd__work_took(&j->w, node, now_ms);
         n->w.accepted++;
+        note_time(j, node, f, now_ms);
         f->part->by = node;
     }
     if (!f->added[t]) {
@@ -387,6 +411,43 @@ void sherd__train_job_count(sherd__train_job *j, uint32_t *up, uint32_t *open)
     pthread_mutex_unlock(&j->lock);
 }
 
+uint32_t sherd__train_job_divide(sherd__train_job *j, uint32_t shards, sherd__division *out,
+                                 bool *changed)
+{
+    uint32_t parts = 0;
+    pthread_mutex_lock(&j->lock);
+    bool same = j->divided_len == j->usable;
+    for (uint32_t i = 0; i < j->usable; i++) {
+        sherd__divide_node *n = &j->division[j->usable_nodes[i]];
+        same = same && j->divided[i] == n;
+        j->divided[i] = n;
+    }
+    j->divided_len = j->usable;
+    *changed = sherd__divide(j->divided, j->usable, shards, same);
+    for (uint32_t i = 0; i < j->usable; i++)
+        if (j->divided[i]->shards)
+            out[parts++] = (sherd__division){ j->usable_nodes[i] + 1, j->divided[i]->shards };
+    pthread_mutex_unlock(&j->lock);
+    if (parts == 0)
+        out[parts++] = (sherd__division){ 0, shards }; /* no node is up: posting fails */
+    return parts;
+}
+
+bool sherd__train_job_slow(sherd__train_job *j, uint32_t node, sherd__train_slow *out)
+{
+    pthread_mutex_lock(&j->lock);
+    sherd__divide_node *n = &j->division[node];
+    uint32_t at = 0;
+    while (at < j->divided_len && j->divided[at] != n) at++;
+    *out = (sherd__train_slow){ .shards = n->shards };
+    if (at < j->divided_len)
+        out->times = sherd__divide_slower(j->divided, j->divided_len, at, j->scratch);
+    bool tell = out->times > SHERD__TRAIN_SLOW && n->named != n->shards + 1;
+    if (tell) n->named = n->shards + 1;
+    pthread_mutex_unlock(&j->lock);
+    return tell;
+}
+
 void sherd__train_job_finish(sherd__train_job *j)
 {
     pthread_mutex_lock(&j->lock);
@@ -420,7 +481,12 @@ int sherd__train_job_new(sherd__train_job **out, const sherd__train_job_options 
     j->counts = sherd__calloc(opt->tiers, sizeof *j->counts);
     j->at = sherd__calloc(opt->tiers, sizeof *j->at);
     j->w.nodes = j->nodes = sherd__calloc(opt->nodes, sizeof *j->nodes);
-    if (!j->text || !j->counts || !j->at || !j->nodes) {
+    j->usable_nodes = sherd__calloc(opt->nodes, sizeof *j->usable_nodes);
+    j->division = sherd__calloc(opt->nodes, sizeof *j->division);
+    j->divided = sherd__calloc(opt->nodes, sizeof(sherd__divide_node *));
+    j->scratch = sherd__calloc(opt->nodes, sizeof *j->scratch);
+    if (!j->text || !j->counts || !j->at || !j->nodes || !j->usable_nodes || !j->division ||
+        !j->divided || !j->scratch) {
         sherd__train_job_free(j);
         *out = NULL;
         return SHERD_ENOMEM;
@@ -430,7 +496,10 @@ int sherd__train_job_new(sherd__train_job **out, const sherd__train_job_options 
         j->counts[t] = opt->counts[t];
         j->at[t] = at;
     }
-    for (uint32_t i = 0; i < opt->nodes; i++) sherd__train_forget(&j->nodes[i]);
+    for (uint32_t i = 0; i < opt->nodes; i++) {
+        sherd__train_forget(&j->nodes[i]);
+        j->division[i].weight = opt->weights ? opt->weights[i] : 1;
+    }
     return SHERD_OK;
 }
 
@@ -447,6 +516,10 @@ void sherd__train_job_free(sherd__train_job *j)
         sherd__free(f);
     }
     sherd__free(j->nodes);
+    sherd__free(j->usable_nodes);
+    sherd__free(j->division);
+    sherd__free(j->divided);
+    sherd__free(j->scratch);
     sherd__free(j->text);
     sherd__free(j->counts);
     sherd__free(j->at);

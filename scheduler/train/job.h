@@ -28,6 +28,7 @@ typedef struct sherd__train_job_options {
     sherd__executor *executor;
     uint64_t id; /* random */
     uint32_t nodes;
+    const uint32_t *weights; /* by node: weight= of their lines; NULL: all equal */
     sherd__job_owner owner;
     /** Called when a part has come back, the set of usable nodes has changed, or the job is over: a
      *  waiting thread should then check. */
@@ -49,6 +50,19 @@ sherd__part *sherd__train_job_take(sherd__train_job *j);
 bool sherd__train_job_trace(sherd__train_job *j, sherd__train_trace *out);
 /** Counts the nodes that are up and compute gradients, and those not heard from yet. */
 void sherd__train_job_count(sherd__train_job *j, uint32_t *usable, uint32_t *open);
+/** Divides the shards of a step among the usable nodes (sherd__gradient_engine_ops.divide).
+ *  *changed: not as in the step before. */
+uint32_t sherd__train_job_divide(sherd__train_job *j, uint32_t shards, sherd__division *out,
+                                 bool *changed);
+/** A node that takes longer for a shard than the others. */
+typedef struct sherd__train_slow {
+    double times;    /* as long as the median of the others */
+    uint32_t shards; /* that it has in each step */
+} sherd__train_slow;
+/** How many times longer a node must take to be named. */
+#define SHERD__TRAIN_SLOW 1.5
+/** Returns whether the node is that slow, and has not been named yet with so many shards. */
+bool sherd__train_job_slow(sherd__train_job *j, uint32_t node, sherd__train_slow *out);
 /** Declares that no more parts are posted: the job ends when the loop next looks at it. */
 void sherd__train_job_finish(sherd__train_job *j);
 

@@ -15,6 +15,8 @@
 #include "scheduler/train/job.h"
 #include "scheduler/train/shard_size.h"
 
+#define NAMED_AFTER 20u
+
 typedef struct engine {
     sherd_cluster *cluster;
     sherd__train_job *job;
@@ -23,6 +25,7 @@ typedef struct engine {
     uint32_t under_way; /* number of parts */
     bool silent;        /* posted since the loop was woken */
     uint64_t back_len;  /* parts that were returned */
+    uint32_t divisions;
     sherd__shard_size shards_per_task;
 } engine;
 
@@ -42,6 +45,27 @@ static uint32_t shards_per_task(void *ctx, uint32_t most)
     engine *e = ctx;
     return sherd__shard_size_shards(&e->shards_per_task, sherd__clock_s(),
                                     sherd__clock_busy_of(e->cluster->thread), e->back_len, most);
+}
+
+/* A division that changes is reported, with the nodes that caused it. A slow node that cannot be
+ * given less, or not enough less, is reported after some steps. Nodes that were started here share
+ * this machine: which of them is slow changes within seconds, and the user cannot mend it. */
+static uint32_t divide(void *ctx, uint32_t shards, sherd__division *out)
+{
+    engine *e = ctx;
+    sherd__train_slow slow;
+    bool changed;
+    uint32_t parts = sherd__train_job_divide(e->job, shards, out, &changed);
+    changed = changed || ++e->divisions == NAMED_AFTER;
+    for (uint32_t i = 0; changed && i < sherd_cluster_size(e->cluster); i++) {
+        if (!sherd__train_job_slow(e->job, i, &slow)) continue;
+        sherd__cluster_say(
+            e->cluster, e->cluster->launch ? SHERD_LOG_DEBUG : SHERD_LOG_WARN,
+            "%s takes %.2g times as long for a shard as the others (median): it gets "
+            "%u of %u shards",
+            sherd__cluster_node(e->cluster, i).name, slow.times, slow.shards, shards);
+    }
+    return parts;
 }
 
 static void wake(engine *e)
@@ -100,6 +124,7 @@ static const sherd__gradient_engine_ops cluster_ops = {
     .name = "cluster",
     .workers = workers,
     .shards_per_task = shards_per_task,
+    .divide = divide,
     .post = post,
     .next = next,
     .free = free_engine,
@@ -114,6 +139,8 @@ static int make_job(engine *e, sherd_diag *d)
     int err = sherd__recipe_tiers(e->o.recipe, &tiers, counts, d);
     if (!err) err = sherd__recipe_print(e->o.recipe, SHERD__RECIPE_NETWORK, &text);
     if (!err) {
+        sherd__nodes nodes;
+        sherd__cluster_nodes(e->cluster, &nodes);
         sherd__cluster_job_options(e->cluster, &job);
         sherd__train_job_options o = {
             .train = e->o,
@@ -124,6 +151,7 @@ static int make_job(engine *e, sherd_diag *d)
             .executor = job.executor,
             .id = job.id,
             .nodes = job.nodes,
+            .weights = nodes.weights,
             .owner = job.owner,
             .changed = sherd__caller_changed,
             .changed_ctx = e->cluster,

@@ -19,6 +19,7 @@
 #include "matrix/exact.h"
 #include "matrix/view.h"
 #include "schemes/partition/partition.h"
+#include "schemes/slots.h"
 
 #define RUN_BYTES ((size_t)256 << 10) /* size of a run of rows, as doubles */
 #define TRIALS 2u
@@ -42,6 +43,7 @@ typedef struct blind_cell {
 typedef struct blind {
     sherd__blind_params p;
     size_t n, k, m, run_rows;
+    size_t *bounds, longest; /* of the rows of slots (schemes/slots.h); rows of the longest slot */
     uint32_t panels, tiles;
     blind_cell **cells;      /* (tile, panel, slot) */
     blind_probe **probes;    /* for each tile */
@@ -76,9 +78,8 @@ static size_t tile_width(const blind *h, uint32_t tile)
 /* Returns the number of A's rows in the slot, and the first of them. */
 static size_t slot_rows(const blind *h, uint32_t slot, size_t *row0)
 {
-    size_t each = h->n / h->p.slots, more = h->n % h->p.slots;
-    *row0 = slot * each + (slot < more ? slot : more);
-    return each + (slot < more);
+    *row0 = h->bounds[slot];
+    return h->bounds[slot + 1] - h->bounds[slot];
 }
 
 /* Returns the number of A's rows in the cell, and the first of them. */
@@ -408,6 +409,7 @@ static void blind_free(void *ctx)
     for (uint32_t i = 0; h->probes && i < h->tiles; i++) probe_drop(h, h->probes[i]);
     sherd__masks_free(h->masks);
     sherd__binding_free(h->binding);
+    sherd__free(h->bounds);
     sherd__free(h->cells);
     sherd__free(h->probes);
     sherd__free(h->x);
@@ -422,8 +424,7 @@ static void blind_free(void *ctx)
 static void blind_shape(const void *ctx, sherd__scheme_shape *out)
 {
     const blind *h = ctx;
-    size_t row0, rows = slot_rows(h, 0, &row0);
-    if (rows > h->p.panel_rows) rows = h->p.panel_rows;
+    size_t rows = h->longest < h->p.panel_rows ? h->longest : h->p.panel_rows;
     *out = (sherd__scheme_shape){
         .slots = h->p.slots,
         .tiles = h->tiles,
@@ -459,7 +460,10 @@ static const sherd__hiding_ops scheme_blind = {
 
 static int open_blind(blind *h)
 {
-    size_t cells, row0, rows = slot_rows(h, 0, &row0);
+    size_t cells, rows = h->longest = sherd__slots_longest(h->n, h->p.slots, h->p.weights);
+    if (!(h->bounds = sherd__calloc((size_t)h->p.slots + 1, sizeof *h->bounds)))
+        return SHERD_ENOMEM;
+    sherd__slots_bounds(h->n, h->p.slots, h->p.weights, h->bounds);
     int err = sherd__crt_init(&h->crt, h->p.primes, h->p.primes_len);
     if (err) return err;
     if (h->p.panel_rows > rows) h->p.panel_rows = rows ? rows : 1;

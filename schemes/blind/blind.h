@@ -36,6 +36,7 @@ typedef struct sherd__blind_params {
     double *c;       /* n x m result, row stride ldc; borrowed; NULL: no product will be run */
     size_t ldc;
     uint32_t slots;
+    const uint32_t *weights;       /* of the slots' rows (schemes/slots.h); read while opening */
     size_t panel_rows;             /* rows of A in one cell, at most */
     size_t tile_cols;              /* columns of B in one tile, at most */
     sherd__fixed fixed_a, fixed_b; /* both at most 26 bits */

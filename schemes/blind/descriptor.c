@@ -12,5 +12,5 @@ const sherd_scheme_info sherd__blind = {
     .hides_zeros = true,
     .exact_only = true,
     .residues = true,
-    .takes = SHERD_TAKES_BITS_B | SHERD_TAKES_MASKS,
+    .takes = SHERD_TAKES_BITS_B | SHERD_TAKES_MASKS | SHERD_TAKES_WEIGHTS,
 };

@@ -9,7 +9,7 @@ const sherd_scheme_info sherd__permute = {
     .about = "each node is given some columns of A and, with their columns shuffled, rows of B",
     .training = "under permute, which is not private: nodes see shuffled parts of data and weights",
     .keeps = SHERD_KEEPS_RIGHT,
-    .takes = SHERD_TAKES_SHUFFLES | SHERD_TAKES_ENCODING,
+    .takes = SHERD_TAKES_SHUFFLES | SHERD_TAKES_ENCODING | SHERD_TAKES_WEIGHTS,
 };
 
 const sherd_scheme_info sherd__plain = {
@@ -18,5 +18,5 @@ const sherd_scheme_info sherd__plain = {
     .about = "nothing is hidden",
     .training = "under plain: nodes see data and weights in clear",
     .keeps = SHERD_KEEPS_RIGHT,
-    .takes = SHERD_TAKES_ENCODING,
+    .takes = SHERD_TAKES_ENCODING | SHERD_TAKES_WEIGHTS,
 };

@@ -61,6 +61,7 @@ typedef struct partition {
     size_t n_max; /* rows for which buffers are sized */
     uint32_t panels, tiles;
     partition_slot *slots;
+    size_t *bounds;            /* plain: of the rows of slots */
     partition_cell **cells;    /* indexed by partition_index */
     partition_probe **probes;  /* the current ones: slots (1 if plain) x tiles; NULL: not drawn */
     uint32_t *perms;           /* cached permutations, m each; NULL: derived when needed */

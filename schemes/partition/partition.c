@@ -13,6 +13,7 @@
 #include "core/wipe.h"
 #include "matrix/view.h"
 #include "schemes/partition/internal.h"
+#include "schemes/slots.h"
 
 size_t sherd__partition_rows(const partition *d, sherd__cell c, size_t *first)
 {
@@ -63,16 +64,15 @@ uint8_t sherd__partition_dtype(sherd_view v, bool exact, const sherd__fixed *f)
 
 static int slots_plain(partition *d)
 {
-    size_t each = d->n / d->p.slots, more = d->n % d->p.slots, row = 0;
+    sherd__slots_bounds(d->n, d->p.slots, d->p.weights, d->bounds);
     for (uint32_t i = 0; i < d->p.slots; i++) {
         partition_slot *s = &d->slots[i];
         if (!s->groups) s->groups = sherd__calloc(1, sizeof *s->groups);
         if (!s->groups) return SHERD_ENOMEM;
         s->ngroups = 1;
         s->ncols = s->groups[0].len = (uint32_t)d->k;
-        s->row0 = row;
-        s->rows = each + (i < more);
-        row += s->rows;
+        s->row0 = d->bounds[i];
+        s->rows = d->bounds[i + 1] - d->bounds[i];
     }
     d->widest = d->k;
     return SHERD_OK;
@@ -198,7 +198,8 @@ static int open_deal(partition *d)
 {
     size_t cells, line = d->m > d->k ? d->m : d->k;
     d->slots = sherd__calloc(d->p.slots, sizeof *d->slots);
-    if (!d->slots) return SHERD_ENOMEM;
+    d->bounds = sherd__calloc((size_t)d->p.slots + 1, sizeof *d->bounds);
+    if (!d->slots || !d->bounds) return SHERD_ENOMEM;
     int err = partition_plain(d) ? slots_plain(d) : slots_permute(d);
     if (err) return err;
     cut_panels(d);
@@ -251,6 +252,7 @@ static void partition_free(void *ctx)
          i++)
         sherd__partition_probe_drop(d->probes[i]);
     sherd__free(d->slots);
+    sherd__free(d->bounds);
     sherd__free(d->cells);
     sherd__free(d->probes);
     free_secret(d->perms, groups * d->m);
@@ -322,6 +324,7 @@ int sherd__partition_open(sherd__hiding *out, const sherd__partition_params *p)
     if (d->p.panel_rows > d->n) d->p.panel_rows = d->n ? d->n : 1;
     if (d->p.tile_cols > d->m) d->p.tile_cols = d->m ? d->m : 1;
     int err = open_deal(d);
+    d->p.weights = NULL;
     if (err) {
         partition_free(d);
         return err;

@@ -33,6 +33,8 @@ typedef struct sherd__partition_params {
     size_t ldc;
     uint32_t slots;
     const uint32_t *exposures; /* k slot numbers, copied; NULL: plain */
+    const uint32_t *weights;   /* plain: of the slots' rows (schemes/slots.h), read while opening
+                                  and not used for the next A; NULL: equal */
     uint32_t group;            /* permute: columns that share a permutation, or SHERD__GROUP_ALL */
     sherd__perm_source perm;   /* permute: permutation of B's columns, by column of A */
     sherd__perm_source rows;   /* row NULL: rows are sent in their order; otherwise a row order for

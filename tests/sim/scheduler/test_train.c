@@ -289,8 +289,20 @@ static void no_free(void *ctx)
     (void)ctx;
 }
 
-static const sherd__gradient_engine_ops sim_ops = { "sim", workers, shards_per_task,
-                                                    post,  next,    no_free };
+static uint32_t divide(void *ctx, uint32_t shards, sherd__division *out)
+{
+    const sim *s = ctx;
+    bool changed;
+    return sherd__train_job_divide(s->job, shards, out, &changed);
+}
+
+static const sherd__gradient_engine_ops sim_ops = { .name = "sim",
+                                                    .workers = workers,
+                                                    .shards_per_task = shards_per_task,
+                                                    .divide = divide,
+                                                    .post = post,
+                                                    .next = next,
+                                                    .free = no_free };
 
 /* ---- a training ------------------------------------------------------------------------------ */
 

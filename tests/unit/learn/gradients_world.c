@@ -219,8 +219,12 @@ static void mock_free(void *ctx)
     sherd__grader_free(((mock *)ctx)->grader);
 }
 
-static const sherd__gradient_engine_ops mock_ops = { "mock",    mock_workers, mock_grain,
-                                                     mock_post, mock_next,    mock_free };
+static const sherd__gradient_engine_ops mock_ops = { .name = "mock",
+                                                     .workers = mock_workers,
+                                                     .shards_per_task = mock_grain,
+                                                     .post = mock_post,
+                                                     .next = mock_next,
+                                                     .free = mock_free };
 
 sherd__gradient_engine mock_engine(mock *m, unsigned bits)
 {

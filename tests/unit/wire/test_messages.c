@@ -61,7 +61,8 @@ static void every_body_has_these_bytes(void **state)
     uint8_t b[SHERD__CONTROL_MAX];
     const uint32_t attempt = 3;
     sherd__hello quick = hello;
-    sherd__hello devices = hello;
+    sherd__hello devices = hello, loaded = hello;
+    loaded.load = (sherd__hello_load){ true, 3600, UINT64_C(1) << 33, 0, 2 };
     quick.residue_gflops = 408.5;
     devices.devices_len = 2;
     devices.devices[0] = (sherd__hello_device){ 15, 102.5, 408.5, 0, 1 << 20, 2 };
@@ -73,6 +74,10 @@ static void every_body_has_these_bytes(void **state)
     same(b, sherd__message_hello(b, &quick),
          "08011003190100000000000080220b736865726420302e312e302a0a436f6f7065726c616b65"
          "32036370753802408080808020490000000000a05940510000000000887940");
+    same(b, sherd__message_hello(b, &loaded),
+         "08011003190100000000000080220b736865726420302e312e302a0a436f6f7065726c616b65"
+         "32036370753802408080808020490000000000a0594060901c6880808080207000"
+         "7802");
     same(b, sherd__message_hello(b, &devices),
          "08011003190100000000000080220b736865726420302e312e302a0a436f6f7065726c616b65"
          "32036370753802408080808020490000000000a05940"
@@ -284,6 +289,7 @@ static void numbers_that_no_machine_has_are_read_as_the_largest_possible(void **
     h.threads = UINT32_MAX;
     h.memory = UINT64_MAX;
     h.gflops = h.residue_gflops = 1.7e308;
+    h.load = (sherd__hello_load){ true, UINT64_MAX, UINT64_MAX, UINT32_MAX, UINT32_MAX };
     h.devices_len = SHERD__DEVICES_MAX;
     for (uint32_t i = 0; i < SHERD__DEVICES_MAX; i++)
         h.devices[i] = (sherd__hello_device){ SHERD__DOES_ALL, 1.7e308,    1.7e308,
@@ -292,6 +298,8 @@ static void numbers_that_no_machine_has_are_read_as_the_largest_possible(void **
     assert_int_equal(sherd__message_hello_parse(&got, b, n, NULL), SHERD_OK);
     assert_int_equal(got.threads, SHERD__HELLO_THREADS_MAX);
     assert_int_equal(got.memory, SHERD__HELLO_BYTES_MAX);
+    assert_true(got.load.known && got.load.uptime_s == SHERD__HELLO_UPTIME_MAX);
+    assert_true(got.load.memory_free == SHERD__HELLO_BYTES_MAX);
     assert_true(got.gflops == SHERD__HELLO_GFLOPS_MAX);
     assert_true(got.residue_gflops == SHERD__HELLO_GFLOPS_MAX);
     for (uint32_t i = 0; i < SHERD__DEVICES_MAX; i++) {

@@ -1,0 +1,33 @@
+/* Which node set the pace of a job, from the time in which each node owed answers. A node that
+ * waits for the others owes nothing meanwhile, so its time is short although the job lasts as
+ * long. */
+#include "scheduler/job/job.h"
+
+#include <stdlib.h>
+
+#define SLOWER 1.5    /* times the median of the others */
+#define SLOWER_S 0.25 /* and so many seconds more */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+sherd__job_slowest sherd__job_slowest_of(const sherd__job_pace *paces, uint32_t nodes, double *room)
+{
+    sherd__job_slowest s = { .node = UINT32_MAX };
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < nodes; i++)
+        if (paces[i].bytes && paces[i].seconds > s.seconds) {
+            s.node = i;
+            s.seconds = paces[i].seconds;
+        }
+    for (uint32_t i = 0; i < nodes; i++)
+        if (paces[i].bytes && i != s.node) room[others++] = paces[i].seconds;
+    qsort(room, others, sizeof *room, ascending);
+    if (others) s.others = room[others / 2];
+    if (!others || s.seconds < SLOWER * s.others || s.seconds < SLOWER_S + s.others)
+        s.node = UINT32_MAX;
+    return s;
+}

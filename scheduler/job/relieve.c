@@ -1,0 +1,79 @@
+/*
+ * Moves work from a slow node to an idle one, where every node holds all of B. Idle nodes take the
+ * cells of others as long as some are not started (next_cell in send.c). What is left then is what
+ * slow nodes have in progress: up to `depth` cells, for which everything would wait. An idle node
+ * takes over the last of them if it is likely to have it done much sooner. The task is cancelled,
+ * and the slow node is given fewer at a time from then on. It takes over no cell itself: otherwise
+ * two silent nodes could pass one to each other without end, and neither would be late.
+ */
+#include <math.h>
+
+#include "scheduler/job/internal.h"
+
+/* A task is moved if its answer is expected later than so many times the usual time of the idle
+ * node, and so many ms: moving it costs sending its part of A again. */
+#define SOONER 3.0
+#define SOONER_MS 250.0
+
+/* Returns the time until the node's last answer is expected. A node whose answer is late is
+ * expected to need as long again. */
+static double expected_ms(const sherd__job *j, const job_node *n)
+{
+    double passed = (double)(j->now_ms - n->progress_ms), each = n->delivery->usual_ms;
+    if (passed > each) return n->sent * passed;
+    return n->sent * each - passed;
+}
+
+/* Returns the last cell in progress of the node that the idle one may take over, or cells_len. */
+static uint64_t last_sent(const sherd__job *j, uint32_t node, uint32_t idle)
+{
+    for (uint64_t i = j->cells_len; i-- > 0;) {
+        const job_cell *c = &j->cells[i];
+        if (c->state == CELL_SENT && c->node == node)
+            return sherd__ledger_may(j->o.ledger, j->nodes[idle].domain, job_cell_at(j, i))
+                       ? i
+                       : j->cells_len;
+    }
+    return j->cells_len;
+}
+
+static uint32_t slowest(const sherd__job *j, uint32_t idle)
+{
+    uint32_t worst = NOBODY;
+    double most = SOONER_MS + SOONER * j->nodes[idle].delivery->usual_ms;
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        const job_node *n = &j->nodes[i];
+        if (i == idle || n->state != NODE_UP || n->sent == 0) continue;
+        double ms = expected_ms(j, n);
+        if (ms <= most) continue;
+        most = ms;
+        worst = i;
+    }
+    return worst;
+}
+
+/* Takes the cell back from its node. */
+static void cancel(sherd__job *j, uint64_t ordinal)
+{
+    const job_cell *c = &j->cells[ordinal];
+    uint32_t node = c->node;
+    job_node *n = &j->nodes[node];
+    (void)!sherd__session_cancel(n->session, j->o.id, (uint32_t)ordinal + 1, c->attempt);
+    j->o.owner.touch(j->o.owner.ctx, node);
+    j->stats.cancelled++;
+    sherd__job_back(j, ordinal);
+    sherd__job_excused(j, node);
+    n->relieved = true;
+    n->depth = n->under_way > 0 ? n->under_way : 1;
+}
+
+uint64_t sherd__job_relieve(sherd__job *j, uint32_t idle)
+{
+    const job_node *n = &j->nodes[idle];
+    bool able = j->shape.shared && !j->shape.threshold && !n->relieved && n->under_way == 0 &&
+                n->accepted > 0;
+    uint32_t from = able ? slowest(j, idle) : NOBODY;
+    uint64_t ordinal = from == NOBODY ? j->cells_len : last_sent(j, from, idle);
+    if (ordinal < j->cells_len) cancel(j, ordinal);
+    return ordinal;
+}

@@ -1,0 +1,70 @@
+/* Weights are integers, so that exposures are integer arithmetic and the same everywhere. */
+#include "scheduler/plan/weights.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "crypto/perm.h"
+#include "schemes/slots.h"
+
+static uint32_t common_divisor(uint32_t a, uint32_t b)
+{
+    while (b) {
+        uint32_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+void sherd__weights_round(const double *w, uint32_t len, uint32_t *out)
+{
+    double most = 0;
+    uint32_t divisor = 0;
+    for (uint32_t i = 0; i < len; i++) most = fmax(most, w[i]);
+    for (uint32_t i = 0; i < len; i++) {
+        double x = rint(w[i] / most * SHERD__WEIGHT_MAX);
+        out[i] = x < 1 ? 1 : (uint32_t)x;
+        divisor = common_divisor(out[i], divisor);
+    }
+    for (uint32_t i = 0; i < len; i++) out[i] /= divisor;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+bool sherd__weights_of_speeds(const double *speeds, uint32_t len, double *out, double *room)
+{
+    uint32_t known = 0;
+    bool any = false;
+    for (uint32_t i = 0; i < len; i++)
+        if (speeds[i] > 0) room[known++] = speeds[i];
+    qsort(room, known, sizeof *room, ascending);
+    double median = known ? room[known / 2] : 0;
+    for (uint32_t i = 0; i < len; i++) {
+        bool slow = speeds[i] > 0 && speeds[i] * SHERD__WEIGHTS_SLOWER < median;
+        out[i] = slow ? speeds[i] / median : 1;
+        any = any || slow;
+    }
+    return any;
+}
+
+int sherd__weights_exposures(const uint8_t key[32], size_t k, uint32_t nodes,
+                             const uint32_t *weights, int balanced, uint32_t *out)
+{
+    uint32_t sum = 0;
+    if (!weights) return sherd__exposures(key, k, nodes, balanced, out);
+    for (uint32_t i = 0; i < nodes; i++) sum += weights[i];
+    uint32_t *node_of = sherd__calloc(sum, sizeof *node_of);
+    if (!node_of) return SHERD_ENOMEM;
+    for (uint32_t i = 0, at = 0; i < nodes; i++)
+        for (uint32_t w = 0; w < weights[i]; w++) node_of[at++] = i;
+    int err = sherd__exposures(key, k, sum, balanced, out);
+    for (size_t c = 0; c < k && !err; c++) out[c] = node_of[out[c]];
+    sherd__free(node_of);
+    return err;
+}

@@ -1,0 +1,130 @@
+/* Times of parts contain what does not depend on the number of shards (weights, gradients, the
+ * link). It is spread over the shards: a node behind a slow link looks slower, the fewer it has,
+ * and finally gets none, which is right, because its part then costs the step more than it
+ * saves. */
+#include "scheduler/train/divide.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define KEPT 0.7      /* weight of the old value in a moving average */
+#define OUTLIER 2.0   /* a new value counts as at most so many times the average */
+#define SAMPLES 6u    /* parts of a node before its time is used */
+#define FORGIVEN 0.98 /* of the time of a node without shards, in each step */
+
+void sherd__divide_took(sherd__divide_node *n, double seconds, uint32_t shards)
+{
+    double each = seconds / shards;
+    if (n->samples < SAMPLES) n->samples++;
+    if (n->samples == 1) return;
+    if (n->samples == 2) n->shard_s = each;
+    n->shard_s = KEPT * n->shard_s + (1 - KEPT) * fmin(each, OUTLIER * n->shard_s);
+}
+
+static bool weighted(sherd__divide_node *const *nodes, uint32_t len)
+{
+    for (uint32_t i = 0; i < len; i++)
+        if (nodes[i]->weight != 0 && nodes[i]->weight != 1) return true;
+    return false;
+}
+
+static bool measured(sherd__divide_node *const *nodes, uint32_t len)
+{
+    for (uint32_t i = 0; i < len; i++)
+        if (nodes[i]->samples < SAMPLES) return false;
+    return true;
+}
+
+static double each_of(const sherd__divide_node *n, bool by_weight)
+{
+    if (!by_weight) return n->shard_s;
+    return n->weight > 0 ? 1 / n->weight : 1;
+}
+
+/* Returns the time of a step in the present division. */
+static double step_s(sherd__divide_node *const *nodes, uint32_t len, bool by_weight)
+{
+    double most = 0;
+    for (uint32_t i = 0; i < len; i++)
+        most = fmax(most, nodes[i]->shards * each_of(nodes[i], by_weight));
+    return most;
+}
+
+static bool divide_equally(sherd__divide_node *const *nodes, uint32_t len, uint32_t shards)
+{
+    uint32_t parts = len < shards ? len : shards;
+    bool other = false;
+    for (uint32_t i = 0; i < len; i++) {
+        uint32_t from = i < parts ? (uint32_t)((uint64_t)shards * i / parts) : shards;
+        uint32_t to = i < parts ? (uint32_t)((uint64_t)shards * (i + 1) / parts) : shards;
+        other = other || nodes[i]->shards != to - from;
+        nodes[i]->shards = to - from;
+    }
+    return other;
+}
+
+/* Returns the node that would have one more of its shards done first, if node i has counts[i]. */
+static uint32_t first_done(sherd__divide_node *const *nodes, uint32_t len, const uint32_t *counts,
+                           bool by_weight)
+{
+    uint32_t best = 0;
+    double least = INFINITY;
+    for (uint32_t i = 0; i < len; i++) {
+        double s = (counts[i] + 1) * each_of(nodes[i], by_weight);
+        if (s < least) least = s, best = i;
+    }
+    return best;
+}
+
+/* Gives each shard to the node that would have it done first, which makes the step as short as a
+ * division can. */
+static bool divide_by_times(sherd__divide_node *const *nodes, uint32_t len, uint32_t shards,
+                            bool by_weight, bool kept)
+{
+    uint32_t counts[256] = { 0 };
+    double now = step_s(nodes, len, by_weight), then = 0;
+    bool other = false;
+    assert(len <= 256);
+    for (uint32_t s = 0; s < shards; s++) counts[first_done(nodes, len, counts, by_weight)]++;
+    for (uint32_t i = 0; i < len; i++) then = fmax(then, counts[i] * each_of(nodes[i], by_weight));
+    if (kept && (now <= SHERD__DIVIDE_GAIN * then || (!by_weight && now < SHERD__DIVIDE_LEAST_S)))
+        return false;
+    for (uint32_t i = 0; i < len; i++) {
+        other = other || nodes[i]->shards != counts[i];
+        nodes[i]->shards = counts[i];
+    }
+    return other;
+}
+
+bool sherd__divide(sherd__divide_node *const *nodes, uint32_t len, uint32_t shards, bool same)
+{
+    uint32_t sum = 0;
+    bool by_weight = weighted(nodes, len);
+    for (uint32_t i = 0; i < len; i++) {
+        sum += nodes[i]->shards;
+        if (nodes[i]->shards == 0) nodes[i]->shard_s *= FORGIVEN;
+    }
+    bool kept = same && sum == shards;
+    if (len > 256 || (!by_weight && !measured(nodes, len)))
+        return kept ? false : divide_equally(nodes, len, shards);
+    if (!kept && !by_weight) divide_equally(nodes, len, shards); /* to compare with */
+    return divide_by_times(nodes, len, shards, by_weight, kept || !by_weight) || !kept;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double sherd__divide_slower(sherd__divide_node *const *nodes, uint32_t len, uint32_t i,
+                            double *room)
+{
+    uint32_t others = 0;
+    for (uint32_t k = 0; k < len; k++)
+        if (k != i && nodes[k]->samples >= SAMPLES) room[others++] = nodes[k]->shard_s;
+    qsort(room, others, sizeof *room, ascending);
+    bool known = others && nodes[i]->samples >= SAMPLES && room[others / 2] > 0;
+    return known ? nodes[i]->shard_s / room[others / 2] : 0;
+}

@@ -1,0 +1,182 @@
+/* A job with a node that is slow but not silent: who takes over its work, and who is named
+ * (job_world.h). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/scheduler/job_world.h"
+
+/* Passes time in steps like the cluster's loop. */
+static void pass(world *w, uint64_t ms)
+{
+    for (uint64_t until = w->now + ms; w->now < until;) {
+        w->now += until - w->now < 100 ? until - w->now : 100;
+        sherd__job_tick(w->job, w->now);
+        sherd__job_pump(w->job, w->now);
+    }
+    world_settle(w);
+}
+
+/* Nodes answer all that they have, each after 10 ms; node `but` answers nothing. */
+static void work(world *w, uint32_t but)
+{
+    world_settle(w);
+    for (bool more = true; more;) {
+        more = false;
+        for (uint32_t i = 0; i < w->nodes; i++) {
+            if (i == but || !w->ends[i].asked) continue;
+            pass(w, 10);
+            world_answer(w, i, 0);
+            world_settle(w);
+            more = true;
+        }
+    }
+}
+
+static void an_idle_node_takes_over_what_a_slow_one_has_in_progress(void **state)
+{
+    (void)state;
+    world w = { .scheme.shape.shared = true };
+    sherd__job_stats stats;
+    world_start(&w, 2, 1, 4, 2, 1, false);
+    world_settle(&w);
+    pass(&w, 1);
+    for (int i = 0; i < 6; i++) { /* its own cells, and those of node 2 that were not started */
+        world_answer(&w, 0, 0);
+        world_settle(&w);
+    }
+    assert_true(w.ends[0].asked == 0 && w.ends[1].asked == 2);
+    pass(&w, 400);
+    assert_true(w.ends[0].asked == 1 && w.ends[1].asked == 1); /* one at a time: the last first */
+    assert_true(w.ends[0].tasks[0].task > w.ends[1].tasks[0].task);
+    work(&w, 1);
+    pass(&w, 400);
+    work(&w, 1);
+    world_must_be_done(&w, SHERD_OK);
+    sherd__job_count(w.job, &stats);
+    assert_int_equal(stats.accepted, 8);
+    assert_int_equal(stats.cancelled, 2);
+    assert_int_equal(sherd__job_node_tasks(w.job, 0), 8);
+    assert_int_equal(w.ends[1].expelled, 0);
+    world_stop(&w);
+}
+
+static void work_is_not_moved_where_it_would_show_another_node_more_of_the_operands(void **state)
+{
+    (void)state;
+    world w = { 0 }; /* not shared: each slot has columns of its own */
+    world_start(&w, 2, 1, 4, 2, 1, false);
+    work(&w, 1);
+    pass(&w, 3000);
+    assert_int_equal(w.ends[1].asked, 2);
+    assert_int_equal(w.ends[0].asked, 0);
+    world_stop(&w);
+}
+
+static void a_node_that_is_as_fast_as_the_others_keeps_its_work(void **state)
+{
+    (void)state;
+    world w = { .scheme.shape.shared = true };
+    sherd__job_stats stats;
+    world_start(&w, 2, 1, 4, 2, 1, false);
+    world_settle(&w);
+    while (world_asked(&w)) {
+        pass(&w, 1000); /* slow, but both are */
+        for (uint32_t i = 0; i < 2; i++)
+            if (w.ends[i].asked) world_answer(&w, i, 0);
+        world_settle(&w);
+    }
+    world_must_be_done(&w, SHERD_OK);
+    sherd__job_count(w.job, &stats);
+    assert_int_equal(stats.cancelled, 0);
+    assert_int_equal(stats.repeated, 0);
+    world_stop(&w);
+}
+
+/* Otherwise they would pass a cell to each other without end, and neither would be late. */
+static void two_silent_nodes_do_not_relieve_each_other(void **state)
+{
+    (void)state;
+    world w = { .scheme.shape.shared = true };
+    world_start(&w, 2, 1, 2, 2, 1, false);
+    world_settle(&w);
+    pass(&w, 10);
+    world_answer(&w, 1, 0);
+    for (int k = 0; k < 2; k++) world_answer(&w, 0, 0); /* then both are silent */
+    world_settle(&w);
+    pass(&w, 100000);
+    assert_int_equal(w.ends[0].expelled, SHERD_ESILENT);
+    assert_int_equal(w.ends[1].expelled, SHERD_ESILENT);
+    world_stop(&w);
+}
+
+static void the_time_in_which_a_node_owes_answers_is_counted(void **state)
+{
+    (void)state;
+    world w = { 0 };
+    world_start(&w, 2, 1, 2, 2, 1, false);
+    world_settle(&w);
+    pass(&w, 100);
+    for (int k = 0; k < 2; k++) world_answer(&w, 0, 0);
+    world_settle(&w);
+    pass(&w, 2000); /* node 1 owes nothing meanwhile */
+    for (int k = 0; k < 2; k++) world_answer(&w, 1, 0);
+    world_settle(&w);
+    world_must_be_done(&w, SHERD_OK);
+    sherd__job_pace first = sherd__job_node_pace(w.job, 0), second = sherd__job_node_pace(w.job, 1);
+    assert_float_equal(first.seconds, 0.1, 1e-9);
+    assert_float_equal(second.seconds, 2.1, 1e-9);
+    assert_true(first.bytes > 0 && first.bytes == second.bytes);
+    world_stop(&w);
+}
+
+static void the_time_of_answers_that_were_not_needed_does_not_count(void **state)
+{
+    (void)state;
+    world w = world_of(3);
+    world_start(&w, 4, 1, 2, 2, 0, false);
+    world_settle(&w);
+    pass(&w, 1000);
+    world_work(&w, 3);
+    world_must_be_done(&w, SHERD_OK);
+    assert_float_equal(sherd__job_node_pace(w.job, 0).seconds, 1, 1e-9);
+    assert_float_equal(sherd__job_node_pace(w.job, 3).seconds, 0, 1e-9);
+    world_stop(&w);
+}
+
+static void the_slowest_node_is_named_only_if_it_is_significantly_slower(void **state)
+{
+    (void)state;
+    double room[4];
+    static const sherd__job_pace cases[][4] = {
+        { { 1, 9 }, { 1.1, 9 }, { 3, 9 }, { 0.9, 9 } },
+        { { 1, 9 }, { 1.1, 9 }, { 1.4, 9 }, { 0.9, 9 } },   /* 1.4 times the median */
+        { { 0.1, 9 }, { 0.1, 9 }, { 0.3, 9 }, { 0.1, 9 } }, /* 0.2 s more */
+        { { 1, 9 }, { 1.1, 9 }, { 3, 0 }, { 0.9, 9 } },     /* it took no part */
+        { { 0, 0 }, { 0, 0 }, { 3, 9 }, { 0, 0 } },         /* there are no others */
+    };
+    for (size_t i = 0; i < 5; i++) {
+        sherd__job_slowest s = sherd__job_slowest_of(cases[i], 4, room);
+        assert_int_equal(s.node, i == 0 ? 2 : UINT32_MAX);
+        if (i > 0) continue;
+        assert_float_equal(s.seconds, 3, 0);
+        assert_float_equal(s.others, 1, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_idle_node_takes_over_what_a_slow_one_has_in_progress),
+        cmocka_unit_test(work_is_not_moved_where_it_would_show_another_node_more_of_the_operands),
+        cmocka_unit_test(a_node_that_is_as_fast_as_the_others_keeps_its_work),
+        cmocka_unit_test(two_silent_nodes_do_not_relieve_each_other),
+        cmocka_unit_test(the_time_in_which_a_node_owes_answers_is_counted),
+        cmocka_unit_test(the_time_of_answers_that_were_not_needed_does_not_count),
+        cmocka_unit_test(the_slowest_node_is_named_only_if_it_is_significantly_slower),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
