@@ -228,18 +228,18 @@ int sherd_operation_run(sherd_operation *w, sherd_diag *d)
 int sherd_operation_choices_new(sherd_choices **out, sherd_operation *w, sherd_diag *d)
 {
     char running[PATH_MAX];
-    sherd_forecast_options f = { .size = sizeof f,
-                                 .cluster = w->o.cluster,
-                                 .nodes_file = w->nodes.nodes_file,
-                                 .nodes_text = w->nodes.nodes,
-                                 .same_host_domains = w->nodes.same_host_domains ||
-                                                      w->nodes.running,
-                                 .nodes = w->nodes_count,
-                                 .remote = !w->loopback,
-                                 .node_memory = w->nodes.node_memory,
-                                 .no_time = w->o.cluster ? !sherd_cluster_simulated(w->o.cluster)
-                                                         : !w->loopback,
-                                 .hooks = w->o.hooks };
+    sherd_forecast_options f = {
+        .size = sizeof f,
+        .cluster = w->o.cluster,
+        .nodes_file = w->nodes.nodes_file,
+        .nodes_text = w->nodes.nodes,
+        .same_host_domains = w->nodes.same_host_domains || w->nodes.running,
+        .nodes = w->nodes_count,
+        .remote = !w->loopback,
+        .node_memory = w->nodes.node_memory,
+        .no_time = w->o.cluster ? !sherd_cluster_simulated(w->o.cluster) : !w->loopback,
+        .hooks = w->o.hooks
+    };
     *out = NULL;
     if (!sherd__operation_is_product(w))
         return sherd__fail(d, SHERD_EINVAL, NULL, "there are forecasts of products only");

@@ -39,10 +39,9 @@ static int product(probed *sum, const probe *p, size_t n, size_t k, size_t m, sh
     static const double one = 1;
     sherd_view a = { .data = &one, .rows = n, .cols = k, .dtype = SHERD_F64 };
     sherd_view b = { .data = &one, .rows = k, .cols = m, .dtype = SHERD_F64 };
-    const sherd_product_options opt = { .size = sizeof opt,
-                                        .scheme = SHERD_PLAIN,
-                                        .timeout_ms = TIMEOUT_MS,
-                                        .hooks = p->hooks };
+    const sherd_product_options opt = {
+        .size = sizeof opt, .scheme = SHERD_PLAIN, .timeout_ms = TIMEOUT_MS, .hooks = p->hooks
+    };
     sherd_report r = { .size = sizeof r };
     double *out = sherd__calloc(n * m, sizeof *out);
     if (!out) return sherd__fail_memory(d, "a product of %zu x %zu", n, m);
