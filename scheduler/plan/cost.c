@@ -60,8 +60,8 @@ static ends ends_of(const sherd__cost_input *in, double first_s)
     return (ends){ larger(first_s, in->hide_s / positions), in->fold_s / positions };
 }
 
-/* Returns how often the busiest node returns all of its tasks in progress before it has returned the
- * last one, except once. */
+/* Returns how often the busiest node waits for the next tasks after it has returned all of those in
+ * progress. */
 static double turns(const sherd__cost_input *in)
 {
     double all = (double)in->tasks * in->busiest / in->depth;

@@ -379,8 +379,8 @@ static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_op
 }
 
 /* Predicts the same product computed here by BLAS, at the speed given, or at that measured (0:
- * not). Nodes on this machine run on its cores, so that it is at least as fast as these at the speed
- * of the nodes' threads. */
+ * not). Nodes on this machine run on its cores, so it is at least as fast as all of these at the
+ * speed of the nodes' threads. */
 static void find_own(sherd_forecast *out, const forecast *w, const measured *m, double given,
                      double speed)
 {

@@ -40,7 +40,7 @@ echo "* $("$S" keygen --show me.key) role=coordinator" >allow.txt
 : >nodes.txt
 for i in 1 2; do
     "$S" keygen node$i.key >>err 2>&1
-    there "$S" node --listen 10.77.0.2:0 --key node$i.key --allow allow.txt --domain site >>nodes.txt 2>>err &
+    nsenter -t $far -n "$S" node --listen 10.77.0.2:0 --key node$i.key --allow allow.txt --domain site >>nodes.txt 2>>err &
     nodes="$nodes $!"
 done
 two_lines() { [ "$(wc -l <nodes.txt)" -eq 2 ]; }
