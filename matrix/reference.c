@@ -127,17 +127,23 @@ static bool few_fits(sherd_view a, sherd_view b, bool *columns)
     return !*columns || sherd__view_borrow_f64(sherd_view_t(b), &ld);
 }
 
-/* Multiplies by `count` rows of B from `at`, or (columns) computes so many columns of C. qb: these
- * rows or columns in fixed point, one after another. */
-static int few_part(const exact *x, bool columns, const double *qa, const double *qb, size_t at,
-                    size_t count, double *own)
+/* Memory of exact_few. */
+typedef struct few {
+    bool columns;
+    double *qa, *qb; /* A in fixed point, transposed if `columns`; a part of B */
+    double *own;     /* columns: a part of C, transposed */
+} few;
+
+/* Multiplies by `count` rows of B from `at`, or computes so many columns of C. f->qb: these rows or
+ * columns in fixed point, one after another. */
+static int few_part(const exact *x, const few *f, size_t at, size_t count)
 {
     size_t n = x->p->a.rows, k = x->p->a.cols, m = x->p->b.cols, ldc = x->p->ldc;
     double *c = x->p->c;
-    if (!columns) return sherd__gemm_f64(n, count, m, qa + at, k, qb, m, at > 0, c, ldc);
-    int err = sherd__gemm_f64(count, k, n, qb, k, qa, n, 0, own, n);
+    if (!f->columns) return sherd__gemm_f64(n, count, m, f->qa + at, k, f->qb, m, at > 0, c, ldc);
+    int err = sherd__gemm_f64(count, k, n, f->qb, k, f->qa, n, 0, f->own, n);
     for (size_t i = 0; i < n && !err; i++)
-        for (size_t j = 0; j < count; j++) c[i * ldc + at + j] = own[j * n + i];
+        for (size_t j = 0; j < count; j++) c[i * ldc + at + j] = f->own[j * n + i];
     return err;
 }
 
@@ -148,19 +154,19 @@ static int exact_few(exact *x, bool columns, sherd_diag *d)
 {
     sherd_view a = x->p->a, b = columns ? sherd_view_t(x->p->b) : x->p->b;
     size_t n = a.rows, k = a.cols, part = CACHED / b.cols < 16 ? 16 : CACHED / b.cols;
-    double *qa = doubles(n, k), *qb = doubles(part, b.cols), *own = doubles(part, n);
-    int err = qa && qb && own ? SHERD_OK : no_memory(d, "a part of B", part, b.cols);
-    if (!err && columns) sherd__fixed_dense(x->a, sherd_view_t(a), qa, n);
-    else if (!err) sherd__fixed_dense(x->a, a, qa, k);
+    few f = { columns, doubles(n, k), doubles(part, b.cols), doubles(part, n) };
+    int err = f.qa && f.qb && f.own ? SHERD_OK : no_memory(d, "a part of B", part, b.cols);
+    if (!err && columns) sherd__fixed_dense(x->a, sherd_view_t(a), f.qa, n);
+    else if (!err) sherd__fixed_dense(x->a, a, f.qa, k);
     for (size_t at = 0; at < b.rows && !err; at += part) {
         size_t count = b.rows - at < part ? b.rows - at : part;
-        sherd__fixed_dense(x->b, rows_of(b, at, count), qb, b.cols);
-        err = few_part(x, columns, qa, qb, at, count, own);
+        sherd__fixed_dense(x->b, rows_of(b, at, count), f.qb, b.cols);
+        err = few_part(x, &f, at, count);
     }
     if (!err) finish(x, 0, n);
-    sherd__free(own);
-    sherd__free(qb);
-    sherd__free(qa);
+    sherd__free(f.own);
+    sherd__free(f.qb);
+    sherd__free(f.qa);
     return err;
 }
 
