@@ -9,7 +9,9 @@ static int print_choices(const sherd__product_run *w, const sherd_choices *choic
 {
     sherd_forecast first = { .size = sizeof first };
     if (!w->cli->json) {
-        sherd__plan_print(choices, true);
+        printf("%zu x %zu times %zu x %zu\n", w->info.a.rows, w->info.a.cols, w->info.b.rows,
+               w->info.b.cols);
+        sherd__plan_print(choices, true, "");
         return 0;
     }
     int err = sherd_choices_at(choices, 0, &first, d);

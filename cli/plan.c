@@ -11,59 +11,90 @@
 #include <string.h>
 
 #include "cli/fields.h"
+#include "cli/help.h"
 #include "cli/nodes.h"
 #include "cli/operands.h"
 #include "cli/rows.h"
 
 /* ---- forecasts ------------------------------------------------------------------------------- */
 
-static const char *answers_text(const void *x, char out[48])
+#define WIDTH 80
+#define NAME_WIDTH 19 /* of the names of most choices */
+
+static const char *percent_text(double fraction, char out[48])
 {
-    const sherd_forecast *f = x;
-    if (f->threshold) snprintf(out, 48, "%u of %u", f->threshold, f->threshold + f->slack);
-    else snprintf(out, 48, "-");
+    snprintf(out, 48, fraction < 0.1 ? "%.2g%%" : "%.0f%%", 100 * fraction);
     return out;
 }
 
-static const char *encoding_text(const void *x, char out[48])
+static const char *of_a_text(const void *x, char out[48])
 {
-    const sherd_forecast *f = x;
-    bool chosen = f->encoding != SHERD_ENCODING_AUTO;
-    snprintf(out, 48, "%s", chosen ? sherd__choices_encoding[f->encoding] : "-");
+    return percent_text(((const sherd_forecast *)x)->exposure_a, out);
+}
+
+static const char *of_b_text(const void *x, char out[48])
+{
+    return percent_text(((const sherd_forecast *)x)->exposure_b, out);
+}
+
+/* In at most seven characters. */
+static const char *time_text(const void *x, char out[48])
+{
+    const double s = ((const sherd_forecast *)x)->seconds;
+    char text[24];
+    if (!(s > 0)) snprintf(out, 48, "-");
+    else if (s < 99.95) snprintf(out, 48, "%s", sherd__cli_seconds(s, text));
+    else if (s < 5999) snprintf(out, 48, "%.0f min", s / 60);
+    else if (s < 359900) snprintf(out, 48, "%.2g h", s / 3600);
+    else snprintf(out, 48, "%.0f d", s / 86400);
     return out;
+}
+
+static bool timed(const sherd_forecast *f)
+{
+    return f->seconds > 0 && f->own_seconds > 0;
 }
 
 static const char *ratio_text(const void *x, char out[48])
 {
     const sherd_forecast *f = x;
-    bool known = f->seconds > 0 && f->own_seconds > 0;
-    if (known) snprintf(out, 48, "%.2gx", f->seconds / f->own_seconds);
-    else snprintf(out, 48, "-");
+    double ratio = timed(f) ? f->seconds / f->own_seconds : 0;
+    if (!(ratio > 0)) snprintf(out, 48, "-");
+    else if (ratio < 99.5) snprintf(out, 48, "%.2gx", ratio);
+    else if (ratio < 999.5) snprintf(out, 48, "%.0fx", ratio);
+    else snprintf(out, 48, ">999x");
     return out;
 }
 
+static const char *bound_text(const void *x, char out[48])
+{
+    const sherd_forecast *f = x;
+    snprintf(out, 48, "%s", f->seconds > 0 ? f->bound : "-");
+    return out;
+}
+
+/* With the name of a choice, 79 characters. */
 static const sherd__column columns[] = {
-    { "out", 8, "bytes_out", NULL },
-    { "in", 8, "bytes_in", NULL },
-    { "flops", 8, "flops", NULL },
-    { "of A", 7, "exposure_a", NULL },
-    { "of B", 7, "exposure_b", NULL },
-    { "node", 8, "node_memory", NULL },
-    { "tasks", 7, "tasks", NULL },
-    { "answers", 8, NULL, answers_text },
-    { "A as", 5, NULL, encoding_text },
-    { "time", 7, "seconds", NULL },
-    { "here=1", 7, NULL, ratio_text },
-    { "bound by", 0, "bound", NULL },
+    { "out", 6, "bytes_out", NULL },
+    { "in", 6, "bytes_in", NULL },
+    { "of A", 4, NULL, of_a_text },
+    { "of B", 4, NULL, of_b_text },
+    { "node", 6, "node_memory", NULL },
+    { "time", 7, NULL, time_text },
+    { "ratio", 5, NULL, ratio_text },
+    { "bound", 0, NULL, bound_text },
     { NULL, 0, NULL, NULL },
 };
 
 json_t *sherd__plan_object(const sherd_forecast *f)
 {
-    const char *without[20] = { "scheme",        "nodes",     "rates.gflops", "rates.node_gflops",
+    static const char *const times[] = { "seconds",      "seconds_nodes", "seconds_links",
+                                         "seconds_here", "seconds_cores", "bound",
+                                         "latency" };
+    const char *without[24] = { "scheme",        "nodes",     "rates.gflops", "rates.node_gflops",
                                 "rates.session", "rates.link" };
     size_t len = 6;
-    bool own = f->own_seconds > 0 && f->seconds > 0;
+    bool own = timed(f);
     if (!f->threshold)
         without[len++] = "blocks", without[len++] = "threshold", without[len++] = "slack";
     if (f->encoding == SHERD_ENCODING_AUTO)
@@ -71,33 +102,130 @@ json_t *sherd__plan_object(const sherd_forecast *f)
     if (!(f->seconds_dense > 0)) /* there was no choice */
         without[len++] = "seconds_dense", without[len++] = "seconds_csr";
     if (!own) without[len++] = "own_seconds";
+    if (!(f->seconds > 0)) /* times are not known */
+        for (size_t i = 0; i < sizeof times / sizeof *times; i++) without[len++] = times[i];
     json_t *o = json_object();
     sherd__fields_json(o, f, sherd_forecast_fields, without);
     json_object_set_new(o, "private", json_boolean(sherd_scheme_private(f->scheme)));
     if (f->threshold)
         json_object_set_new(o, "shares", json_integer((json_int_t)f->threshold + f->slack));
-    if (own) json_object_set_new(o, "pays", json_boolean(f->seconds < f->own_seconds));
+    if (own) json_object_set_new(o, "pays", json_boolean(!f->local && f->seconds < f->own_seconds));
     return o;
 }
 
-void sherd__plan_print(const sherd_choices *choices, bool preferred)
+/* Prints what is unusual about the way in which a choice is computed. */
+static void print_note(const char *name, const sherd_forecast *f)
+{
+    if (f->threshold && f->slack)
+        sherd__cli_print("%s: any %u of %u answers give the product", name, f->threshold,
+                         f->threshold + f->slack);
+    if (f->encoding == SHERD_ENCODING_CSR)
+        sherd__cli_print("%s: A is sent in CSR, without zeros%s", name,
+                         f->tasks_csr < f->tasks ? ", where this is smaller" : "");
+}
+
+static void print_impossible(const char *mark, const char *name, const sherd_diag *why)
+{
+    char text[sizeof why->message + sizeof why->hint + 32];
+    int at = printf("%s %-*s  ", mark, NAME_WIDTH, name);
+    snprintf(text, sizeof text, "not possible: %s%s%s", why->message, why->hint[0] ? "; try: " : "",
+             why->hint);
+    sherd__print_filled(stdout, text, at, NAME_WIDTH + 4, WIDTH);
+}
+
+static void print_choices(const sherd_choices *choices, bool preferred)
 {
     char line[256];
-    printf("  %-19s %s\n", "scheme",
+    printf("  %-*s %s\n", NAME_WIDTH, "scheme",
            sherd__row_text(line, sizeof line, columns, NULL, sherd_forecast_fields));
     for (size_t i = 0; i < sherd_choices_count(choices); i++) {
         sherd_forecast f = { .size = sizeof f };
         sherd_diag why = { 0 };
-        bool possible = sherd_choices_at(choices, i, &f, &why) == 0;
         const char *mark = preferred && i == 0 ? "*" : " ", *name = sherd_choices_name(choices, i);
-        if (possible)
-            sherd__cli_print("%s %-19s %s", mark, name,
-                             sherd__row_text(line, sizeof line, columns, &f,
-                                             sherd_forecast_fields));
+        if (sherd_choices_at(choices, i, &f, &why)) print_impossible(mark, name, &why);
         else
-            sherd__cli_print("%s %-19s not possible: %s%s%s", mark, name, why.message,
-                             why.hint[0] ? "; try: " : "", why.hint);
+            printf("%s %-*s %s\n", mark, NAME_WIDTH, name,
+                   sherd__row_text(line, sizeof line, columns, &f, sherd_forecast_fields));
     }
+    for (size_t i = 0; i < sherd_choices_count(choices); i++) {
+        sherd_forecast f = { .size = sizeof f };
+        if (!sherd_choices_at(choices, i, &f, NULL)) print_note(sherd_choices_name(choices, i), &f);
+    }
+}
+
+/* Finds the quickest choice of those whose time is known. */
+static bool quickest(const sherd_choices *choices, sherd_forecast *best, const char **name)
+{
+    bool found = false;
+    for (size_t i = 0; i < sherd_choices_count(choices); i++) {
+        sherd_forecast f = { .size = sizeof f };
+        if (sherd_choices_at(choices, i, &f, NULL) || !timed(&f)) continue;
+        if (found && f.seconds >= best->seconds) continue;
+        *best = f;
+        *name = sherd_choices_name(choices, i);
+        found = true;
+    }
+    return found;
+}
+
+static void print_legend(const sherd_forecast *f, const char *links)
+{
+    char text[1024], rate[24], late[48] = "", t[24];
+    char tail[160] = "";
+    const char *times = "";
+    if (f->seconds > 0)
+        times = "; time: predicted; ratio: of the time to that of this machine alone; bound: what "
+                "takes longest: the nodes, the links, the work here, or the cores here, which "
+                "local nodes share";
+    if (f->latency > 0) snprintf(late, sizeof late, ", %s", sherd__cli_seconds(f->latency, t));
+    if (f->seconds > 0 && f->local)
+        snprintf(tail, sizeof tail, " Sessions: %s/s a thread, measured.",
+                 sherd__cli_bytes((uint64_t)f->rates.session, rate));
+    else if (f->seconds > 0)
+        snprintf(tail, sizeof tail, " Links: %s/s together%s, %s.",
+                 sherd__cli_bytes((uint64_t)f->rates.link, rate), late, links);
+    snprintf(text, sizeof text,
+             "out, in: bytes to and from the nodes; of A, of B: how much of it the most exposed "
+             "domain is given; node: most memory that a node uses%s.%s",
+             times, tail);
+    sherd__print_filled(stdout, text, 0, 0, WIDTH);
+}
+
+static void print_verdict(const sherd_forecast *f, const char *name)
+{
+    char text[512], t[24], own[24];
+    sherd__cli_seconds(f->seconds, t);
+    sherd__cli_seconds(f->own_seconds, own);
+    if (f->local)
+        snprintf(text, sizeof text,
+                 "in time alone it does not pay: nodes on this machine share its cores; %s, the "
+                 "quickest, takes %s, BLAS on this machine %s (%.3g GF/s)",
+                 name, t, own, f->rates.gflops);
+    else if (f->seconds < f->own_seconds)
+        snprintf(text, sizeof text, "it pays: %s takes %s where this machine takes %s (%.3g GF/s)",
+                 name, t, own, f->rates.gflops);
+    else
+        snprintf(text, sizeof text,
+                 "in time alone it does not pay: this machine takes %s (%.3g GF/s), %s, the "
+                 "quickest, %s",
+                 own, f->rates.gflops, name, t);
+    sherd__print_filled(stdout, text, 0, 0, WIDTH);
+}
+
+void sherd__plan_print(const sherd_choices *choices, bool preferred, const char *links)
+{
+    sherd_forecast f = { .size = sizeof f };
+    const char *name = NULL;
+    print_choices(choices, preferred);
+    bool known = quickest(choices, &f, &name);
+    putchar('\n');
+    print_legend(&f, links);
+    if (known) print_verdict(&f, name);
+    else
+        sherd__print_filled(stdout,
+                            "no times: the links to nodes on other machines were not measured; "
+                            "sherd plan measures them",
+                            0, 0, WIDTH);
 }
 
 json_t *sherd__plan_array(const sherd_choices *choices, bool preferred)
@@ -178,9 +306,7 @@ static int find_nodes(planning *p, sherd_diag *d)
     int err = sherd__nodes_open(&p->cluster, p->cli, NULL, d);
     if (err) return err;
     p->with.cluster = p->cluster;
-    /* For nodes on this host the forecast measures what it needs, under the load of their work. */
-    if (p->with.rates.link > 0 || sherd_cluster_simulated(p->cluster)) return 0;
-    return sherd_rates_probe(p->cluster, &p->with.rates, d);
+    return sherd_forecast_probe(&p->with, d);
 }
 
 static int list_choices(planning *p, sherd_diag *d)
@@ -206,52 +332,18 @@ static int list_choices(planning *p, sherd_diag *d)
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-/* Finds the quickest choice of those whose time is known. */
-static bool quickest(const planning *p, sherd_forecast *best, const char **name)
+/* Returns how the rate of the links was found. */
+static const char *links_text(const planning *p)
 {
-    bool found = false;
-    for (size_t i = 0; i < sherd_choices_count(p->choices); i++) {
-        sherd_forecast f = { .size = sizeof f };
-        if (sherd_choices_at(p->choices, i, &f, NULL) || !(f.seconds > 0)) continue;
-        if (found && f.seconds >= best->seconds) continue;
-        *best = f;
-        *name = sherd_choices_name(p->choices, i);
-        found = true;
-    }
-    return found;
-}
-
-static void print_verdict(const sherd_forecast *f, const char *name)
-{
-    char t[24], own[24];
-    if (f->seconds < f->own_seconds)
-        printf("it pays: %s takes %s where this machine takes %s (%.3g GF/s)\n", name,
-               sherd__cli_seconds(f->seconds, t), sherd__cli_seconds(f->own_seconds, own),
-               f->rates.gflops);
-    else
-        printf("in time alone it does not pay: this machine takes %s (%.3g GF/s), %s, the "
-               "quickest, %s\n",
-               sherd__cli_seconds(f->own_seconds, own), f->rates.gflops, name,
-               sherd__cli_seconds(f->seconds, t));
+    if (sherd__opt_given(p->cli, "link")) return "as --link says";
+    return p->with.remote ? "assumed from the network interface: --link sets it" : "measured";
 }
 
 static void print_table(const planning *p)
 {
-    char rate[24];
-    const char *name = NULL;
-    sherd_forecast f = { .size = sizeof f };
-    bool timed = quickest(p, &f, &name), apart = p->with.remote || f.seconds_cores <= 0;
-    printf("%zu x %zu times %zu x %zu", p->in[0].view.rows, p->in[0].view.cols, p->in[1].view.rows,
-           p->in[1].view.cols);
-    if (timed)
-        printf("; %s/s through sessions",
-               sherd__cli_bytes((uint64_t)(apart ? f.rates.link : f.rates.session), rate));
-    putchar('\n');
-    sherd__plan_print(p->choices, false);
-    if (timed) print_verdict(&f, name);
-    else
-        printf("the result is too large to predict times: plan a part of its rows, and scale the "
-               "times\n");
+    printf("%zu x %zu times %zu x %zu\n", p->in[0].view.rows, p->in[0].view.cols,
+           p->in[1].view.rows, p->in[1].view.cols);
+    sherd__plan_print(p->choices, false, links_text(p));
 }
 
 static int print_json(const planning *p, sherd_diag *d)
@@ -261,8 +353,9 @@ static int print_json(const planning *p, sherd_diag *d)
         sherd_forecast f = { .size = sizeof f };
         if (sherd_choices_at(p->choices, i, &f, NULL)) continue;
         json_decref(rates);
-        rates = json_pack("{s:f, s:f, s:f, s:f}", "gflops", f.rates.gflops, "node_gflops",
-                          f.rates.node_gflops, "session", f.rates.session, "link", f.rates.link);
+        rates = json_pack("{s:f, s:f, s:f, s:f, s:f}", "gflops", f.rates.gflops, "node_gflops",
+                          f.rates.node_gflops, "session", f.rates.session, "link", f.rates.link,
+                          "latency", f.latency);
     }
     json_object_set_new(obj, "rows", json_integer((json_int_t)p->in[0].view.rows));
     json_object_set_new(obj, "inner", json_integer((json_int_t)p->in[0].view.cols));
@@ -337,15 +430,14 @@ const sherd__verb sherd__verb_plan = {
     .summary = "predict the cost of a product under each scheme, and whether it pays",
     .details =
         "For each scheme: bytes to and from the nodes, exactly as they will be counted (of shapes "
-        "alone: as f64 without zeros); floating-point operations of all nodes; how much of A and B "
-        "the most exposed domain is given; the most memory that a node uses; tasks; how many "
-        "answers of how many are needed (share); how A is sent (permute, plain); the predicted "
-        "time, also as a multiple of the time of the same product by BLAS on this machine; and "
-        "what bounds it. For a choice that is not possible the reason is printed.\n\n"
-        "Times are predicted from speeds that are measured now: of the nodes' links by two "
-        "products of constants of up to 8 MB a node (none of the operands is sent), of hiding and "
-        "decoding by processing a few panels, and of products on this machine. Nodes report the "
-        "speed of their own products.",
+        "alone: as f64 without zeros); how much of A and B the most exposed domain is given; the "
+        "most memory that a node uses; the predicted time, also as a multiple of the time of the "
+        "same product by BLAS on this machine; and what bounds it. For a choice that is not "
+        "possible the reason is printed. --json has more: operations, tasks, answers.\n\n"
+        "Times are predicted from speeds that are measured now: of the nodes' links by products of "
+        "constants of up to 8 MB a node (none of the operands is sent), of hiding and decoding by "
+        "processing a few panels, and of products on this machine. Nodes report the speed of their "
+        "own products.",
     .examples = examples,
     .options = options,
     .args_min = 1,

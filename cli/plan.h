@@ -8,8 +8,9 @@
 
 /** Returns a forecast as JSON. */
 json_t *sherd__plan_object(const sherd_forecast *f);
-/** Prints a line for each choice; the first one is marked if it is the preferred one. */
-void sherd__plan_print(const sherd_choices *choices, bool preferred);
+/** Prints a line for each choice, a legend, and whether the quickest one pays. The first choice is
+ *  marked if it is the preferred one. links: how the rate of the links was found. */
+void sherd__plan_print(const sherd_choices *choices, bool preferred, const char *links);
 /** Returns the choices as JSON: an array, with the key "chosen" if the first one is preferred. */
 json_t *sherd__plan_array(const sherd_choices *choices, bool preferred);
 

@@ -159,20 +159,32 @@ static void say_encoding(const sherd__product_run *w)
                    r->tasks_csr < r->tasks ? " (dense was smaller in the others)" : "");
 }
 
+/* Writes the predicted time and what it depends on; nothing if it is not known. */
+static const char *forecast_time(const sherd_forecast *f, char out[160])
+{
+    char t[24], rate[24], late[24];
+    *out = '\0';
+    if (f->seconds > 0 && f->local)
+        snprintf(out, 160, ", %s (bound by %s)", sherd__cli_seconds(f->seconds, t), f->bound);
+    else if (f->seconds > 0)
+        snprintf(out, 160, ", %s (bound by %s; links of %s/s and %s were measured)",
+                 sherd__cli_seconds(f->seconds, t), f->bound,
+                 sherd__cli_bytes((uint64_t)f->rates.link, rate),
+                 sherd__cli_seconds(f->latency, late));
+    return out;
+}
+
 /* Prints the forecast with the measured values. */
 static void say_forecast(const sherd__product_run *w)
 {
     const sherd_forecast *f = w->info.forecast;
     const sherd_report *r = w->info.report;
-    char fore[3][24], found[3][24];
+    char fore[2][24], found[3][24], time[160];
     if (!f) return;
-    sherd__cli_note(w->cli,
-                    "predicted%s %s out, %s in, %s (bound by %s); measured %s out, %s in%s, "
-                    "%s",
+    sherd__cli_note(w->cli, "predicted%s %s out, %s in%s; measured %s out, %s in%s, %s",
                     f->at_most ? " at most" : "", sherd__cli_bytes(f->bytes_out, fore[0]),
-                    sherd__cli_bytes(f->bytes_in, fore[1]), sherd__cli_seconds(f->seconds, fore[2]),
-                    f->bound, sherd__cli_bytes(r->work_out, found[0]),
-                    sherd__cli_bytes(r->work_in, found[1]),
+                    sherd__cli_bytes(f->bytes_in, fore[1]), forecast_time(f, time),
+                    sherd__cli_bytes(r->work_out, found[0]), sherd__cli_bytes(r->work_in, found[1]),
                     f->bytes_out == r->work_out && f->bytes_in == r->work_in ? " (to the byte)"
                                                                              : "",
                     sherd__cli_seconds(r->seconds, found[2]));

@@ -18,6 +18,7 @@
 #define PANEL 1024u
 #define CACHED 65536u /* doubles: half a megabyte */
 #define NEAR 2048u    /* doubles, of a first-level cache */
+#define FEW_ROWS 64u  /* of A, for B to be rounded in parts of CACHED numbers */
 #define FEW 16384u    /* numbers for which no second thread is woken */
 
 int sherd__product_shapes(sherd_view a, sherd_view b, size_t ldc, sherd_diag *d)
@@ -115,6 +116,58 @@ static int exact_thin(exact *x, sherd_diag *d)
     finish(x, 0, a.rows);
     sherd__free(qa);
     return SHERD_OK;
+}
+
+/* Returns whether A has few rows, and B many numbers that are stored as exact_few reads them. */
+static bool few_fits(sherd_view a, sherd_view b, bool *columns)
+{
+    size_t ld;
+    if (a.rows > FEW_ROWS || a.cols == 0 || b.rows * b.cols < 2 * CACHED) return false;
+    *columns = !sherd__view_borrow_f64(b, &ld);
+    return !*columns || sherd__view_borrow_f64(sherd_view_t(b), &ld);
+}
+
+/* Memory of exact_few. */
+typedef struct few {
+    bool columns;
+    double *qa, *qb; /* A in fixed point, transposed if `columns`; a part of B */
+    double *own;     /* columns: a part of C, transposed */
+} few;
+
+/* Multiplies by `count` rows of B from `at`, or computes so many columns of C. f->qb: these rows or
+ * columns in fixed point, one after another. */
+static int few_part(const exact *x, const few *f, size_t at, size_t count)
+{
+    size_t n = x->p->a.rows, k = x->p->a.cols, m = x->p->b.cols, ldc = x->p->ldc;
+    double *c = x->p->c;
+    if (!f->columns) return sherd__gemm_f64(n, count, m, f->qa + at, k, f->qb, m, at > 0, c, ldc);
+    int err = sherd__gemm_f64(count, k, n, f->qb, k, f->qa, n, 0, f->own, n);
+    for (size_t i = 0; i < n && !err; i++)
+        for (size_t j = 0; j < count; j++) c[i * ldc + at + j] = f->own[j * n + i];
+    return err;
+}
+
+/* For sums below 2^53 and an A of few rows, as in training by small shards: B is rounded in parts,
+ * which are multiplied while they are in cache. A B that is stored in columns is not transposed:
+ * columns of C are computed, from A transposed. */
+static int exact_few(exact *x, bool columns, sherd_diag *d)
+{
+    sherd_view a = x->p->a, b = columns ? sherd_view_t(x->p->b) : x->p->b;
+    size_t n = a.rows, k = a.cols, part = CACHED / b.cols < 16 ? 16 : CACHED / b.cols;
+    few f = { columns, doubles(n, k), doubles(part, b.cols), doubles(part, n) };
+    int err = f.qa && f.qb && f.own ? SHERD_OK : no_memory(d, "a part of B", part, b.cols);
+    if (!err && columns) sherd__fixed_dense(x->a, sherd_view_t(a), f.qa, n);
+    else if (!err) sherd__fixed_dense(x->a, a, f.qa, k);
+    for (size_t at = 0; at < b.rows && !err; at += part) {
+        size_t count = b.rows - at < part ? b.rows - at : part;
+        sherd__fixed_dense(x->b, rows_of(b, at, count), f.qb, b.cols);
+        err = few_part(x, &f, at, count);
+    }
+    if (!err) finish(x, 0, n);
+    sherd__free(f.own);
+    sherd__free(f.qb);
+    sherd__free(f.qa);
+    return err;
 }
 
 /* Returns the number of rows of C that are still in cache when they are finished, or more if BLAS
@@ -220,7 +273,9 @@ static int multiply(exact *x, sherd_diag *d)
 {
     sherd_view a = x->p->a, b = x->p->b;
     bool direct = sherd__exact_in_f64(a.cols, x->a->largest, x->b->largest);
+    bool columns;
     if (direct && sherd__skinny_fits(a.rows, b, x->b)) return exact_thin(x, d);
+    if (direct && few_fits(a, b, &columns)) return exact_few(x, columns, d);
     double *qb = doubles(b.rows, b.cols);
     if (!qb) return no_memory(d, "B in fixed point", b.rows, b.cols);
     sherd__fixed_dense(x->b, b, qb, b.cols);

@@ -70,6 +70,8 @@ typedef struct sherd_forecast {
     const char *bound;  /* the slowest of these four: "nodes", "links", "here" or "cores" */
     double own_seconds; /* time of the same product by dgemm on this machine; 0: not known */
     sherd_rates rates;  /* the rates that were used */
+    double latency;     /* seconds until the answer of a small task is here; 0: negligible */
+    bool local;         /* the nodes are on this machine, and share its cores */
 } sherd_forecast;
 
 SHERD_API const sherd_field *sherd_forecast_fields(size_t *count);
@@ -95,16 +97,28 @@ typedef struct sherd_forecast_options {
     double *result;       /* work space of n x m doubles, which is overwritten; NULL: allocated */
     sherd_hooks hooks;    /* interruption; of sherd_choices_forecast: progress counts choices */
     const char *nodes_text; /* instead of nodes_file: the same as a text */
+    double latency;         /* seconds from a small task until the answer is here, of the slowest
+                               node; 0: negligible. Not used if nodes are on this machine */
 } sherd_forecast_options;
+
+/**
+ * Measures the links of f->cluster, and sets f->rates.link and f->latency. Does nothing if the
+ * nodes are on this machine or f->rates.link is set. Products of constant matrices are computed,
+ * small ones first; no user data is sent. It takes about a second. In each direction at most 12 MB
+ * are transferred for each node, and at most 100 MB for all nodes; over slow links much less.
+ * Errors: SHERD_EINVAL: no cluster; those of sherd_multiply; SHERD_ETIMEOUT: a link transferred
+ * almost nothing.
+ */
+SHERD_API int sherd_forecast_probe(sherd_forecast_options *f, sherd_diag *d) SHERD_MUST;
 
 /**
  * Predicts the cost of C = A*B with the options `opt`. If data is NULL in both views, only their
  * shapes are used, as f64 operands without zeros. With a seed (opt->seed) a later product uses the
  * partition of the forecast; without one another partition is drawn. Some cells are hidden and
  * folded to measure how long that takes; nothing is sent. blind: no masks are used up. Errors:
- * those that sherd_multiply returns before it sends anything; SHERD_ERANGE: the result is too large
- * to be measured with (1 GiB), unless no_time or no_measurements is set; SHERD_EINTERRUPTED. *out
- * is unchanged then.
+ * those that sherd_multiply returns before it sends anything; SHERD_EINTERRUPTED. *out is unchanged
+ * then. If the result is too large to be measured with (1 GiB) and f->result is NULL, a product of
+ * some rows of A and some columns of B is measured instead, and the times are scaled by bytes.
  */
 SHERD_API int sherd_forecast_multiply(sherd_view a, sherd_view b, const sherd_product_options *opt,
                                       const sherd_forecast_options *f, sherd_forecast *out,
@@ -136,8 +150,7 @@ SHERD_API const char *sherd_choices_name(const sherd_choices *c, size_t i);
  *  They are valid until sherd_choices_free. */
 SHERD_API const sherd_product_options *sherd_choices_options(const sherd_choices *c, size_t i);
 
-/** Forecasts all choices. If the result is too large to be measured with, times are left out as
- *  with f->no_time. It fails, with the error of the first choice, if no choice, or not the
+/** Forecasts all choices. It fails, with the error of the first choice, if no choice, or not the
  *  preferred one, is possible; and with SHERD_EINTERRUPTED. */
 SHERD_API int sherd_choices_forecast(sherd_choices *c, const sherd_forecast_options *f,
                                      sherd_diag *d) SHERD_MUST;
@@ -146,12 +159,8 @@ SHERD_API int sherd_choices_forecast(sherd_choices *c, const sherd_forecast_opti
 SHERD_API int sherd_choices_at(const sherd_choices *c, size_t i, sherd_forecast *out,
                                sherd_diag *d) SHERD_MUST;
 
-/**
- * Measures rates->session and, for a cluster on other machines, rates->link. The link is measured
- * with two products of constant matrices, one with large operands and one with a large result, some
- * megabytes for each node (less if links are slow). No user data is sent. Errors: as of
- * sherd_multiply.
- */
+/** Measures rates->session and, for a cluster on other machines, rates->link as
+ *  sherd_forecast_probe does. Errors: as of sherd_multiply. */
 SHERD_API int sherd_rates_probe(sherd_cluster *c, sherd_rates *rates, sherd_diag *d) SHERD_MUST;
 
 #ifdef __cplusplus

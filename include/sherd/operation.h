@@ -66,7 +66,9 @@ typedef struct sherd_operation_options {
     const char *key_file;    /* signs it; NULL: that of `nodes`, otherwise a fresh key */
     bool certificate_public; /* leave the digests of the inputs out of it */
     bool forecast;           /* products: forecast the cost before the nodes get to work */
-    bool measured;           /* forecast: measure this machine for it */
+    bool measured;           /* forecast: measure this machine for it, and the links if nodes are on
+                                 other machines (sherd_forecast_probe); if not, or if traffic is
+                                 recorded, it has no times of such nodes */
     bool forecast_only;      /* nothing will be sent or written, and metadata is not used up:
                                  sherd_operation_choices_new */
     uint32_t timeout_ms;     /* from sherd_operation_new until the result is here; 0: those of
@@ -96,8 +98,9 @@ SHERD_API int sherd_operation_new(sherd_operation **out, const sherd_operation_o
  */
 SHERD_API int sherd_operation_run(sherd_operation *o, sherd_diag *d) SHERD_MUST;
 /** Forecasts all ways to compute this product over its nodes (sherd_choices_new,
- *  sherd_choices_forecast), the one of its options first. Nothing is started or connected to. The
- *  caller frees *out before the operation. SHERD_EINVAL: not a product. */
+ *  sherd_choices_forecast), the one of its options first. Nothing is started or connected to,
+ *  so there are no times if nodes are on other machines. The caller frees *out before the
+ *  operation. SHERD_EINVAL: not a product. */
 SHERD_API int sherd_operation_choices_new(sherd_choices **out, sherd_operation *o,
                                           sherd_diag *d) SHERD_MUST;
 

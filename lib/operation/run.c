@@ -41,17 +41,28 @@ static int open_nodes(sherd_operation *w, sherd_diag *d)
     return err ? err : sherd_cluster_open(&w->cluster, &w->nodes, d);
 }
 
+/* Returns whether times can be predicted. Over links to other machines they depend on the links,
+ * which are measured only if the caller asks for measurements, and not into a record, which is that
+ * of the operands alone. */
+static bool times_known(const sherd_operation *w)
+{
+    if (sherd_cluster_simulated(w->cluster)) return true;
+    return w->o.measured && !sherd__cluster_record_dir(w->cluster);
+}
+
 /* What prevents a forecast is reported by the run that follows. */
 static void predict(sherd_operation *w)
 {
-    const sherd_forecast_options f = { .size = sizeof f,
-                                       .cluster = w->cluster,
-                                       .no_measurements = !w->o.measured,
-                                       .result = w->c,
-                                       .hooks = w->quiet };
+    sherd_forecast_options f = { .size = sizeof f,
+                                 .cluster = w->cluster,
+                                 .no_measurements = !w->o.measured,
+                                 .no_time = !times_known(w),
+                                 .result = w->c,
+                                 .hooks = w->quiet };
     if (!w->o.forecast || !sherd__operation_is_product(w)) return;
     double began = sherd__clock_s();
     w->forecasted.size = sizeof w->forecasted;
+    if (!f.no_time && sherd_forecast_probe(&f, NULL)) f.no_time = true;
     w->forecast = !sherd_forecast_multiply(w->in[0].view, w->in[1].view, &w->opt, &f,
                                            &w->forecasted, NULL);
     w->forecasting = sherd__clock_s() - began;
@@ -218,16 +229,18 @@ int sherd_operation_run(sherd_operation *w, sherd_diag *d)
 int sherd_operation_choices_new(sherd_choices **out, sherd_operation *w, sherd_diag *d)
 {
     char running[PATH_MAX];
-    sherd_forecast_options f = { .size = sizeof f,
-                                 .cluster = w->o.cluster,
-                                 .nodes_file = w->nodes.nodes_file,
-                                 .nodes_text = w->nodes.nodes,
-                                 .same_host_domains = w->nodes.same_host_domains ||
-                                                      w->nodes.running,
-                                 .nodes = w->nodes_count,
-                                 .remote = !w->loopback,
-                                 .node_memory = w->nodes.node_memory,
-                                 .hooks = w->o.hooks };
+    sherd_forecast_options f = {
+        .size = sizeof f,
+        .cluster = w->o.cluster,
+        .nodes_file = w->nodes.nodes_file,
+        .nodes_text = w->nodes.nodes,
+        .same_host_domains = w->nodes.same_host_domains || w->nodes.running,
+        .nodes = w->nodes_count,
+        .remote = !w->loopback,
+        .node_memory = w->nodes.node_memory,
+        .no_time = w->o.cluster ? !sherd_cluster_simulated(w->o.cluster) : !w->loopback,
+        .hooks = w->o.hooks
+    };
     *out = NULL;
     if (!sherd__operation_is_product(w))
         return sherd__fail(d, SHERD_EINVAL, NULL, "there are forecasts of products only");

@@ -198,7 +198,12 @@ static double hands(const sherd_training *t)
     return many > 1 ? many : 1;
 }
 
-static uint64_t steps_left(const sherd_training *t)
+double sherd__training_step_here(const sherd_training *t)
+{
+    return typical_step(t) * (double)sherd__trainer_order(t->trainer)->batch;
+}
+
+uint64_t sherd__training_steps_left(const sherd_training *t)
 {
     uint64_t all = sherd__trainer_steps(t->trainer), made = sherd__trainer_state(t->trainer)->step;
     return all > made ? all - made : 0;
@@ -208,15 +213,15 @@ void sherd__training_foretell(sherd_training *t)
 {
     char text[32];
     if (!sherd__training_first(t)) return;
-    double step = typical_step(t) * (double)sherd__trainer_order(t->trainer)->batch / hands(t);
-    double all = step * (double)steps_left(t);
+    double step = sherd__training_step_here(t) / hands(t);
+    double all = step * (double)sherd__training_steps_left(t);
     if (all < DAY) return;
     t->foretold = true;
     sherd__training_log(t, SHERD_LOG_WARN,
                         "this training takes %s or more: %" PRIu64 " steps, whose products take "
                         "%.2g s each at the speed "
                         "measured on this machine",
-                        long_time(all, text), steps_left(t), step);
+                        long_time(all, text), sherd__training_steps_left(t), step);
 }
 
 void sherd__training_warn_slow(sherd_training *t)
@@ -225,11 +230,11 @@ void sherd__training_warn_slow(sherd_training *t)
     uint64_t made = sherd__trainer_state(t->trainer)->step - t->first_step;
     double took = sherd__clock_s() - t->began;
     if (t->foretold || made < WATCHED_STEPS || took < WATCHED_S) return;
-    double step = took / (double)made, all = step * (double)steps_left(t);
+    double step = took / (double)made, all = step * (double)sherd__training_steps_left(t);
     t->foretold = true; /* warns only once */
     if (all < DAY) return;
     sherd__training_log(t, SHERD_LOG_WARN,
                         "this training takes another %s: %" PRIu64 " steps, and the first %" PRIu64
                         " took %.2g s each",
-                        long_time(all, text), steps_left(t), made, step);
+                        long_time(all, text), sherd__training_steps_left(t), made, step);
 }

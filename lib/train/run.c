@@ -100,12 +100,17 @@ static int may_run(const sherd_training *t, const sherd_cluster *c, sherd_diag *
                        "a training for %u nodes was given %u", t->o.nodes, nodes);
 }
 
-/* Uses the cluster's hooks if the caller has none, and passes both to the calls of a step. */
-static void set_hooks(sherd_training *t)
+/* Uses the cluster's hooks if the caller has none. */
+static void choose_hooks(sherd_training *t)
 {
     const sherd_hooks *own = t->cluster ? sherd__cluster_hooks(t->cluster) : NULL;
-    const sherd_hooks inner = { .interrupted = interrupted, .log = log_line, .ctx = t };
     t->outer = own && !sherd__hooks_any(&t->o.hooks) ? *own : t->o.hooks;
+}
+
+/* Passes the hooks to the calls of a step. */
+static void set_hooks(sherd_training *t)
+{
+    const sherd_hooks inner = { .interrupted = interrupted, .log = log_line, .ctx = t };
     if (!t->cluster) return;
     sherd__cluster_call(t->cluster, &inner);
     if (!sherd__hooks_any(&t->products.opt.hooks)) t->products.opt.hooks = inner;
@@ -224,10 +229,12 @@ int sherd_training_run(sherd_training *t, sherd_cluster *c, sherd_diag *d)
     if (err) return err;
     t->ran = true;
     t->cluster = c;
-    set_hooks(t);
-    t->before = sherd__network_traffic_of(c);
     t->began = sherd__clock_s();
     t->deadline = t->o.timeout_ms ? t->began + t->o.timeout_ms * 1e-3 : INFINITY;
+    choose_hooks(t);
+    sherd__training_compare_pace(t); /* it may compute products of its own */
+    set_hooks(t);
+    t->before = sherd__network_traffic_of(c);
     err = open_run(t, &mine);
     if (err)
         err = sherd__fail(d, err == SHERD_EINTERRUPTED && late(t) ? SHERD_ETIMEOUT : err, mine.hint,

@@ -113,9 +113,21 @@ int sherd__training_measure(const sherd_training *t, size_t examples, size_t *wi
 /** Before the first step: warns if training takes more than a day at the speed of products on this
  *  machine. Takes about 20 ms for any network. */
 void sherd__training_foretell(sherd_training *t);
+/** Returns the predicted seconds of the products of one step on this machine, in one process; 0:
+ *  not known. Takes about 20 ms. */
+double sherd__training_step_here(const sherd_training *t);
+/** Returns the number of steps that are left. */
+uint64_t sherd__training_steps_left(const sherd_training *t);
 /** After each step: gives the same warning by the speed of the first steps, which includes the
  *  transfer to nodes. */
 void sherd__training_warn_slow(sherd_training *t);
+
+/* ---- pace.c ---------------------------------------------------------------------------------- */
+
+/** Before the first step over nodes: warns if a step is predicted to take several times as long as
+ *  on this machine, and the training some seconds more. Links to other machines are measured for
+ *  that (sherd_forecast_probe), except if their traffic is recorded: then nothing is predicted. */
+void sherd__training_compare_pace(const sherd_training *t);
 
 /* ---- gradients.c ----------------------------------------------------------------------------- */
 

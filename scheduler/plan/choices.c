@@ -173,8 +173,6 @@ int sherd_choices_forecast(sherd_choices *c, const sherd_forecast_options *f, sh
     int err = sherd__options_read(&with, sizeof with, f, "sherd_forecast_options", d);
     if (err) return err;
     sherd__hooked hooks = sherd__hooks_begin(&with.hooks);
-    if (!with.result && !with.no_measurements && !sherd__forecast_times(c->a.rows, c->b.cols))
-        with.no_time = true;
     for (size_t i = 0; i < c->len; i++) {
         choice *one = &c->list[i];
         one->why = one->unfit;

@@ -60,6 +60,14 @@ static ends ends_of(const sherd__cost_input *in, double first_s)
     return (ends){ larger(first_s, in->hide_s / positions), in->fold_s / positions };
 }
 
+/* Returns how often the busiest node waits for the next tasks after it has returned all of those in
+ * progress. */
+static double turns(const sherd__cost_input *in)
+{
+    double all = (double)in->tasks * in->busiest / in->depth;
+    return all > 1 ? all - 1 : 0;
+}
+
 void sherd__cost_predict(sherd__cost *out, const sherd__cost_input *in)
 {
     double tasks = (double)in->tasks * TASK_S, threads = in->node_threads ? in->node_threads : 1;
@@ -69,17 +77,19 @@ void sherd__cost_predict(sherd__cost *out, const sherd__cost_input *in)
     *out = (sherd__cost){ .here_s = in->hide_s + in->fold_s };
     out->nodes_s = (in->flops / speed + in->convert_s) * in->busiest;
     out->first_s = sessions(in, in->bytes_first, 0) + in->fill_s;
+    double trip = in->local ? 0 : in->latency_s;
     if (!in->local) {
         double wire = (double)in->bytes_first / in->link_rate;
         double other = (double)(in->bytes_out - in->bytes_first) / in->link_rate;
         out->first_s = larger(out->first_s, wire);
         rest = larger(rest, larger(other, (double)in->bytes_in / in->link_rate));
+        if (in->depth) rest = larger(rest, turns(in) * trip);
     }
     out->links_s = out->first_s + rest;
     const ends e = ends_of(in, out->first_s);
-    choose(out, e.begin_s + out->nodes_s + e.last_s, SHERD__BOUND_NODES);
-    choose(out, e.begin_s + rest + e.last_s, SHERD__BOUND_LINKS);
-    choose(out, out->first_s + out->here_s, SHERD__BOUND_HERE);
+    choose(out, e.begin_s + out->nodes_s + e.last_s + trip, SHERD__BOUND_NODES);
+    choose(out, e.begin_s + rest + e.last_s + trip, SHERD__BOUND_LINKS);
+    choose(out, out->first_s + out->here_s + trip, SHERD__BOUND_HERE);
     if (!in->local) return;
     out->cores_s = shared(in, out, &e, in->flops * threads / speed + in->convert_s, tasks);
     choose(out, out->cores_s, SHERD__BOUND_CORES);

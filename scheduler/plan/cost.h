@@ -8,6 +8,9 @@
  * the nodes and the first position must be hidden; the last position is folded after everything
  * else is done.
  *
+ * Links have a latency: the first task and the last answer travel for half of it each, and a node
+ * with few tasks in progress waits for the next ones.
+ *
  * Nodes on this machine share its cores with all of these. Then the sum of all work divided by the
  * number of usable cores is another bound. A core is usable only if a thread can keep it busy:
  * before the first blocks are at the nodes, these threads are the loop thread here, the threads of
@@ -41,6 +44,9 @@ typedef struct sherd__cost_input {
     double session_rate;   /* bytes per second that one thread processes in sessions */
     double link_rate;      /* bytes per second of all links together, in each direction; ignored if
                               local */
+    double latency_s;      /* until the answer of a small task is here; ignored if local */
+    uint32_t depth;        /* tasks in progress per node; 0: so many that no node waits for the next
+                              one */
 } sherd__cost_input;
 
 typedef enum sherd__cost_bound {

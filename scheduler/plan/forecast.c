@@ -53,19 +53,18 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Returns the speed of a product here in billions of operations per second, with up to 640 rows and
- * columns: the best of three. */
-static double own_speed(size_t n, size_t k, size_t m, const sherd_forecast_options *f)
+#define OWN_MOST 640u /* rows and columns of a product that is timed */
+#define OWN_ROUNDS 3
+#define OWN_SHARED 0x1p24 /* multiplications from which on BLAS uses all threads */
+
+/* Returns the speed of a product here in billions of operations per second: the best of some
+ * rounds, by the clock. */
+static double speed_by_clock(size_t n, size_t k, size_t m, const sherd_forecast_options *f)
 {
-    const size_t most = 640;
     double best = 0;
-    n = least(n, most);
-    k = least(k, most);
-    m = least(m, most);
-    if (n == 0 || k == 0 || m == 0) return 1;
     double *x = sherd__alloc((n * k + k * m + n * m) * sizeof *x);
     for (size_t i = 0; i < n * k + k * m && x; i++) x[i] = (double)(i % 1021) - 510;
-    for (int round = 0; round < 3 && x && !ask(f); round++) {
+    for (int round = 0; round < OWN_ROUNDS && x && !ask(f); round++) {
         double took = sherd__clock_s();
         int err = sherd__gemm_f64(n, k, m, x, k, x + n * k, m, 0, x + n * k + k * m, m);
         took = sherd__clock_s() - took;
@@ -73,6 +72,33 @@ static double own_speed(size_t n, size_t k, size_t m, const sherd_forecast_optio
             best = 2e-9 * (double)n * (double)k * (double)m / took;
     }
     sherd__free(x);
+    return best;
+}
+
+/* Returns the speed of all cores of this machine together, while all of them multiply. Processor
+ * time is measured, as for local nodes: other processes, which slow down the rounds by the clock,
+ * would make this machine seem slower than nodes that run on the same cores. 0: not known. */
+static double speed_by_cores(size_t n, size_t k, size_t m)
+{
+    const sherd__contention_work all = { n, k, m, false };
+    unsigned cores = sherd__cpu_usable(), threads = sherd__blas_threads();
+    bool shared = (double)n * (double)k * (double)m >= OWN_SHARED;
+    if (!shared || !sherd__blas_by_many()) return 0;
+    sherd__blas_threads_set(1);
+    double each = sherd__contention_end(sherd__contention_begin(cores - 1, &all));
+    sherd__blas_threads_set(threads);
+    return each * cores;
+}
+
+/* Returns the speed of a product on this machine, with all of its threads. */
+static double own_speed(size_t n, size_t k, size_t m, const sherd_forecast_options *f)
+{
+    n = least(n, OWN_MOST);
+    k = least(k, OWN_MOST);
+    m = least(m, OWN_MOST);
+    if (n == 0 || k == 0 || m == 0) return 1;
+    double clock = speed_by_clock(n, k, m, f), cores = ask(f) ? 0 : speed_by_cores(n, k, m);
+    double best = clock > cores ? clock : cores;
     return best > 0 ? best : 1;
 }
 
@@ -96,6 +122,7 @@ typedef struct forecast {
     double *c, *own_c;
     double prepare_s; /* time of preparing: scanning the operands, allocating the result */
     bool alike;       /* only shapes are given */
+    bool part;        /* the result is too large: a part of the product is measured */
     sherd__prepared p;
 } forecast;
 
@@ -178,9 +205,10 @@ static int find_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *
     return SHERD_OK;
 }
 
-#define RESULT_MAX (UINT64_C(1) << 30) /* bytes; larger results are not calibrated with */
+#define RESULT_MAX (UINT64_C(1) << 30) /* bytes; larger results are not calibrated with, ... */
+#define PART_SIDE 2048u                /* ... but a part of so many rows and columns */
 
-bool sherd__forecast_times(size_t rows, size_t cols)
+static bool is_small(size_t rows, size_t cols)
 {
     size_t len;
     return sherd__mul(rows, cols, &len) && sherd__mul(len, sizeof(double), &len) &&
@@ -191,22 +219,9 @@ bool sherd__forecast_times(size_t rows, size_t cols)
  * measurement. */
 static int take_result(forecast *w, double *given, sherd_diag *d)
 {
-    size_t len;
     w->c = given;
     if (given) return SHERD_OK;
-    if (!sherd__forecast_times(w->a.rows, w->b.cols)) {
-        char hint[160];
-        size_t row = w->b.cols > RESULT_MAX / sizeof *w->c ? 0 : w->b.cols * sizeof *w->c;
-        if (row)
-            snprintf(hint, sizeof hint,
-                     "forecast %zu of its rows, and scale up; or bytes only (no_time)",
-                     (size_t)(RESULT_MAX / row));
-        return sherd__fail(d, SHERD_ERANGE,
-                           row ? hint : "forecast some of its columns, and scale up",
-                           "a result of %zu x %zu is too large to measure with: above %u MB",
-                           w->a.rows, w->b.cols, (unsigned)(RESULT_MAX / 1000000));
-    }
-    len = w->a.rows * w->b.cols * sizeof *w->c;
+    size_t len = w->a.rows * w->b.cols * sizeof *w->c;
     w->own_c = w->c = sherd__calloc(len ? len : 1, 1);
     return w->c ? SHERD_OK : sherd__fail_memory(d, "the result");
 }
@@ -218,6 +233,7 @@ static void look(sherd_forecast *out, const forecast *w)
     p->hiding.ops->shape(p->hiding.ctx, &shape);
     out->scheme = w->opt->scheme;
     out->nodes = w->nodes.count;
+    out->local = !w->nodes.remote;
     out->primes = p->primes_len;
     out->blocks = p->code.blocks;
     out->threshold = shape.threshold;
@@ -286,6 +302,53 @@ static unsigned others_of(const forecast *w, bool residues)
     return all > 1 ? (unsigned)all - 1 : 0;
 }
 
+static double times(double seconds, uint64_t all, uint64_t part)
+{
+    return part ? seconds * (double)all / (double)part : 0;
+}
+
+/* Hides and folds cells of a product of some rows and columns, which has a small result, and scales
+ * the times by bytes. */
+static int calibrate_part(sherd__calibration *out, const forecast *w, const sherd__traffic *t,
+                          const sherd_hooks *hooks)
+{
+    size_t rows = least(w->a.rows, PART_SIDE), cols = least(w->b.cols, PART_SIDE);
+    sherd_view a = sherd_view_sub(w->a, 0, rows, 0, w->a.cols);
+    sherd_view b = sherd_view_sub(w->b, 0, w->b.rows, 0, cols);
+    double *c = sherd__calloc(rows * cols, sizeof *c);
+    sherd_product_options opt = *w->opt;
+    sherd__prepared p;
+    sherd__traffic part;
+    opt.profile_a = opt.profile_b = NULL; /* these are of the whole operands */
+    int err = c ? sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, c, cols }, &w->nodes, &opt,
+                                          NULL)
+                : SHERD_ENOMEM;
+    if (!err) {
+        err = sherd__traffic_count(&part, &p, w->alike, hooks);
+        if (!err) err = sherd__calibration_measure(out, &p, &part, hooks);
+        sherd__prepared_fini(&p);
+    }
+    sherd__free(c);
+    if (err) return err;
+    out->hide_s = times(out->hide_s, t->left, part.left);
+    out->fold_s = times(out->fold_s, t->answer, part.answer);
+    out->fill_s = times(out->fill_s, t->first, part.first);
+    return SHERD_OK;
+}
+
+/* Masks of blind must be kept for a later run, so nothing is hidden with them. */
+static bool uses_up_masks(const sherd_product_options *opt)
+{
+    return sherd_scheme_get(opt->scheme)->takes & SHERD_TAKES_MASKS;
+}
+
+static int calibrate(sherd__calibration *out, forecast *w, const sherd__traffic *t,
+                     const sherd_hooks *hooks)
+{
+    if (w->part && !uses_up_masks(w->opt)) return calibrate_part(out, w, t, hooks);
+    return sherd__calibration_measure(out, &w->p, t, hooks);
+}
+
 /* Measures everything while as many threads multiply as there will be during the product. m->gflops
  * is the speed of one of them. Without measurements everything is a typical value. */
 static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_options *f,
@@ -307,7 +370,7 @@ static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_op
     int err = ask(f);
     if (!err) m->kernel_rates = sherd__kernel_rates_here();
     if (!err) err = ask(f);
-    if (!err) err = sherd__calibration_measure(&m->own, &w->p, t, &f->hooks);
+    if (!err) err = calibrate(&m->own, w, t, &f->hooks);
     if (!err) err = ask(f);
     if (!err) fill_rates(rates, f, &w->nodes);
     m->gflops = sherd__contention_end(c);
@@ -315,15 +378,18 @@ static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_op
     return err;
 }
 
-/* Predicts the same product computed here by BLAS, at the speed given or measured, or (speed 0) at
- * the speed of all local nodes together. */
-static void find_own(sherd_forecast *out, const forecast *w, const measured *m, double speed)
+/* Predicts the same product computed here by BLAS, at the speed given, or at that measured (0:
+ * not). Nodes on this machine run on its cores, so it is at least as fast as all of these at the
+ * speed of the nodes' threads. */
+static void find_own(sherd_forecast *out, const forecast *w, const measured *m, double given,
+                     double speed)
 {
     sherd_rates *r = &out->rates;
     uint32_t threads = w->nodes.threads ? w->nodes.threads : 1;
     double single = m->residues || !(m->gflops > 0) ? w->nodes.gflops / threads : m->gflops;
-    if (speed > 0) r->gflops = speed;
-    else if (!w->nodes.remote) r->gflops = single * sherd__cpu_usable();
+    double shared = w->nodes.remote ? 0 : single * sherd__cpu_usable();
+    if (given > 0) r->gflops = given;
+    else r->gflops = speed > shared ? speed : shared;
     if (r->gflops > 0)
         out->own_seconds = 2e-9 * (double)w->a.rows * (double)w->a.cols * (double)w->b.cols /
                            r->gflops;
@@ -369,6 +435,8 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
         .node_threads = w->nodes.threads,
         .session_rate = out->rates.session,
         .link_rate = out->rates.link,
+        .latency_s = out->latency,
+        .depth = w->p.plan.depth,
     };
     sherd__cost cost;
     if (!(in.node_gflops > 0)) in.node_gflops = 1;
@@ -394,11 +462,12 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
         pthread_mutex_lock(&blas);
         /* Measured first: BLAS threads spin for a tenth of a second after a product, and must not
          * disturb the other measurements or the product itself. */
-        double own = f->rates.gflops;
-        if (!(own > 0) && !f->no_measurements) own = own_speed(w->a.rows, w->a.cols, w->b.cols, f);
+        double own = 0, given = f->rates.gflops;
+        if (!(given > 0) && !f->no_measurements)
+            own = own_speed(w->a.rows, w->a.cols, w->b.cols, f);
         err = ask(f);
         if (!err) err = measure(w, &t, f, &m, &out->rates);
-        if (!err) find_own(out, w, &m, own);
+        if (!err) find_own(out, w, &m, given, own);
         pthread_mutex_unlock(&blas);
     }
     if (err == SHERD_EINTERRUPTED) return sherd__fail(d, err, NULL, "interrupted");
@@ -410,6 +479,7 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
     out->tasks_csr = t.tasks_csr;
     out->flops = t.flops;
     if (f->no_time) return SHERD_OK;
+    out->latency = w->nodes.remote ? f->latency : 0;
     predict(out, w, &t, &m, declared_speed(w, &t, f));
     return SHERD_OK;
 }
@@ -426,11 +496,10 @@ static int forecast_product(sherd_view a, sherd_view b, const sherd_product_opti
     if (!err) err = sherd__profile_check(opt->profile_b, b, "B", d);
     if (!err) err = find_nodes(&w, f, d);
     bool folds = !f->no_time && !f->no_measurements;
-    if (!err && folds) err = take_result(&w, f->result, d);
+    w.part = !f->result && !is_small(a.rows, b.cols);
+    if (!err && folds && !w.part) err = take_result(&w, f->result, d);
     if (!err) {
-        /* Masks of blind must be kept for a later run. */
-        bool masks = sherd_scheme_get(opt->scheme)->takes & SHERD_TAKES_MASKS;
-        bool look_only = !folds || masks;
+        bool look_only = !folds || w.part || uses_up_masks(opt);
         double began = sherd__clock_busy_s();
         err = sherd__prepare_multiply(&w.p,
                                       &(sherd__matrices){ w.a, w.b, look_only ? NULL : w.c,
@@ -498,5 +567,7 @@ static const sherd_field forecast_fields[] = {
     SHERD__FIELD(sherd_forecast, rates.node_gflops, F64, "1e9/s", "rate of one node"),
     SHERD__FIELD(sherd_forecast, rates.session, F64, "bytes/s", "rate of one thread, in sessions"),
     SHERD__FIELD(sherd_forecast, rates.link, F64, "bytes/s", "rate of all links together"),
+    SHERD__FIELD(sherd_forecast, latency, F64, "s", "until the answer of a small task is here"),
+    SHERD__FIELD(sherd_forecast, local, BOOL, "", "the nodes share this machine's cores"),
 };
 SHERD__FIELDS(sherd_forecast, forecast_fields)

@@ -32,9 +32,6 @@ typedef struct sherd__traffic {
                         not requested and an idle node helps only if there is time */
 } sherd__traffic;
 
-/** Returns whether a result of this shape is small enough to be measured with. */
-bool sherd__forecast_times(size_t rows, size_t cols);
-
 /** Counts the traffic of a product. alike: assumes that all panels but the last are like the first;
  *  this holds for operands without zeros and avoids reading them. p must not be running.
  *  SHERD_EUNSUPPORTED: the scheme does not report sizes; SHERD_EINTERRUPTED: hooks. */

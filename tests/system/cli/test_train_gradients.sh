@@ -60,6 +60,24 @@ run small.conf --by gradients -n 2 --seed seed --checkpoint kept --resume -o got
 [ $ok = 0 ] && [ $code = 0 ] && cmp -s want.npz got.npz
 report $? "a run resumed with other nodes ends with the same bits"
 
+# Many parameters and few examples: a step is mostly transfer. The run is ended by a signal.
+sed 's/dense 30/dense 3000/; s/batch = all/batch = 4/; s/steps = 60/steps = 1000000/' small.conf >wide.conf
+warned() { grep -q 'a step takes about [0-9.e-]* m*s over these nodes and [0-9.e-]* ms on this machine alone: leave' err; }
+warns() {
+    "$S" train wide.conf "$@" --progress none >out 2>err </dev/null &
+    await warned
+    ok=$?
+    kill -TERM $!
+    wait $!
+    code=$?
+    return $ok
+}
+warns -n 2 --by gradients && warns -n 2
+report $? "a step that takes longer over nodes than here is announced with both times before the first one"
+sed 's/steps = 1000000/steps = 10/' wide.conf >short.conf
+run short.conf -n 2 --by gradients; [ $code = 0 ] && ! warned
+report $? "for a short training no time is stated"
+
 fails 3 'another arithmetic' small.conf --by gradients -n 1 --shards 4 --seed seed \
     --checkpoint kept --resume && fails 3 'another arithmetic' small.conf --seed seed \
     --checkpoint kept --resume

@@ -10,7 +10,9 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -337,6 +339,67 @@ static void links_are_measured_with_their_constants(void **state)
     assert_true(rates.link > 1e5 && rates.link < 1e12);
 }
 
+/* A forecast of a product over these links is bound by what was measured. */
+static void a_forecast_uses_the_links_that_were_measured(void **state)
+{
+    (void)state;
+    sherd_view a = matrix(60, 50, 0), b = matrix(50, 40, 0);
+    sherd_forecast f = { .size = sizeof f };
+    sherd_product_options o = { .size = sizeof o, .scheme = SHERD_PLAIN };
+    sherd_diag d = { 0 };
+    sherd_forecast_options with = { .size = sizeof with, .no_measurements = true };
+    assert_int_equal(sherd_forecast_probe(&with, &d), SHERD_EINVAL);
+    with.cluster = cluster;
+    if (sherd_forecast_probe(&with, &d)) fail_msg("%s", d.message);
+    assert_true(with.rates.link == 0 && with.latency == 0); /* the nodes are on this machine */
+    cluster->simulated = false;
+    int err = sherd_forecast_probe(&with, &d);
+    if (!err) err = sherd_forecast_multiply(a, b, &o, &with, &f, &d);
+    assert_true(with.rates.link > 1e5 && with.latency > 0 && with.latency < 10);
+    assert_true(f.latency == with.latency && f.rates.link == with.rates.link && !f.local);
+    assert_true(f.seconds >= with.latency);
+    double rate = with.rates.link;
+    if (!err) err = sherd_forecast_probe(&with, &d); /* the rate is known */
+    cluster->simulated = true;
+    if (err) fail_msg("%s", d.message);
+    assert_true(with.rates.link == rate);
+    forget(a);
+    forget(b);
+}
+
+#define SPINNERS 16
+
+static atomic_bool spin_over;
+
+static void *spin(void *arg)
+{
+    while (!atomic_load(&spin_over)) continue;
+    return arg;
+}
+
+/* Nodes on this machine run on its cores. Whatever else runs there slows both down. */
+static void nodes_of_this_machine_are_never_faster_than_it(void **state)
+{
+    (void)state;
+    static const uint8_t seed[32] = { 1 };
+    pthread_t spinners[SPINNERS];
+    sherd_view a = matrix(700, 600, 0), b = matrix(600, 500, 0);
+    sherd_product_options o = { .size = sizeof o, .scheme = SHERD_PLAIN, .seed = seed };
+    sherd_forecast_options with = { .size = sizeof with, .cluster = cluster };
+    sherd_forecast f = { .size = sizeof f };
+    sherd_diag d = { 0 };
+    atomic_store(&spin_over, false);
+    for (int i = 0; i < SPINNERS; i++)
+        assert_int_equal(pthread_create(&spinners[i], NULL, spin, NULL), 0);
+    int err = sherd_forecast_multiply(a, b, &o, &with, &f, &d);
+    atomic_store(&spin_over, true);
+    for (int i = 0; i < SPINNERS; i++) pthread_join(spinners[i], NULL);
+    if (err) fail_msg("%s", d.message);
+    assert_true(f.local && f.own_seconds > 0 && f.own_seconds <= f.seconds);
+    forget(a);
+    forget(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +411,8 @@ int main(void)
         cmocka_unit_test(rates_that_are_not_given_are_measured),
         cmocka_unit_test(a_product_that_cannot_run_cannot_be_predicted),
         cmocka_unit_test(links_are_measured_with_their_constants),
+        cmocka_unit_test(a_forecast_uses_the_links_that_were_measured),
+        cmocka_unit_test(nodes_of_this_machine_are_never_faster_than_it),
     };
     return cmocka_run_group_tests_name("scheduler/forecast", tests, begin, end);
 }

@@ -88,16 +88,16 @@ static void every_path_gives_the_same_bits_within_the_bound(void **s)
 }
 
 /* All code paths of a product of few rows: B in either order and within larger memory, columns
- * beyond a block, sums along rows with and without a remainder. */
+ * beyond a block, sums along rows with and without a remainder, B in one part and in several. */
 static void products_of_few_rows_have_the_same_bits(void **s)
 {
     (void)s;
-    static const size_t shapes[][3] = {
-        { 1, 1, 1 },  { 1, 64, 5 },   { 2, 67, 40 }, { 4, 33, 31 },
-        { 3, 5, 70 }, { 1, 3, 5000 }, { 5, 40, 9 },  { 4, 100, 1 }
-    };
+    static const size_t shapes[][3] = { { 1, 1, 1 },       { 1, 64, 5 },      { 2, 67, 40 },
+                                        { 4, 33, 31 },     { 3, 5, 70 },      { 1, 3, 5000 },
+                                        { 5, 40, 9 },      { 4, 100, 1 },     { 12, 301, 500 },
+                                        { 64, 140, 1000 }, { 65, 140, 1000 }, { 6, 3, 66000 } };
     static const unsigned bits[] = { 2, 17, 21, 23 };
-    for (size_t z = 0; z < 8; z++)
+    for (size_t z = 0; z < sizeof shapes / sizeof *shapes; z++)
         for (size_t i = 0; i < 4; i++) {
             size_t n = shapes[z][0], k = shapes[z][1], m = shapes[z][2];
             double *a = values(n * k, 12), *b = values((k + 2) * (m + 3), 3);

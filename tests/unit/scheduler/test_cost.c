@@ -74,6 +74,32 @@ static void with_a_fast_network_sessions_are_the_limit(void **state)
     assert_int_equal(c.bound, SHERD__BOUND_LINKS);
 }
 
+/* 40 tasks at each of four nodes, four in progress: nine times the nodes wait for the next four. */
+static void links_with_a_latency_delay_the_ends_and_each_window(void **state)
+{
+    (void)state;
+    sherd__cost c;
+    sherd__cost_input in = remote();
+    in.latency_s = 0.25;
+    in.tasks = 160;
+    sherd__cost_predict(&c, &in);
+    near(c.seconds, 3 + 0.25); /* all tasks are in progress at once */
+    in.depth = 4;
+    sherd__cost_predict(&c, &in);
+    near(c.seconds, 1 + 9 * 0.25 + 0.25);
+    assert_int_equal(c.bound, SHERD__BOUND_LINKS);
+    in.latency_s = 1e-3;
+    sherd__cost_predict(&c, &in);
+    near(c.seconds, 3 + 1e-3);
+    in.tasks = 3;
+    in.latency_s = 9;
+    sherd__cost_predict(&c, &in);
+    near(c.seconds, 3 + 9);
+    in.local = true;
+    sherd__cost_predict(&c, &in);
+    assert_true(c.seconds < 9);
+}
+
 static void hiding_and_folding_can_be_the_limit(void **state)
 {
     (void)state;
@@ -190,6 +216,7 @@ int main(void)
         cmocka_unit_test(over_a_slow_network_the_link_is_the_limit),
         cmocka_unit_test(with_uneven_work_the_busiest_node_is_the_limit),
         cmocka_unit_test(with_a_fast_network_sessions_are_the_limit),
+        cmocka_unit_test(links_with_a_latency_delay_the_ends_and_each_window),
         cmocka_unit_test(hiding_and_folding_can_be_the_limit),
         cmocka_unit_test(nodes_on_this_machine_share_its_cores),
         cmocka_unit_test(some_cores_are_idle_until_the_first_blocks_arrive),
