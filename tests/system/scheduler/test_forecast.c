@@ -104,16 +104,26 @@ static sherd_report product(sherd_view a, sherd_view b, double *c, const sherd_p
     return r;
 }
 
-/* Predicts, then runs; *f is the forecast. */
+static bool has_its_bytes(const sherd_report *r, const sherd_forecast *f)
+{
+    return f->at_most ? r->work_out <= f->bytes_out && r->work_in <= f->bytes_in
+                      : r->work_out == f->bytes_out && r->work_in == f->bytes_in;
+}
+
+/* Predicts, then runs; *f is the forecast. If another process held up a node, it is given less, or
+ * nothing, from the next product on, which may be between the two; then once more. */
 static sherd_report compare(sherd_view a, sherd_view b, const sherd_product_options *o,
                             sherd_forecast *f)
 {
     double *c = malloc((a.rows * b.cols + 1) * sizeof *c);
-    *f = foretell(a, b, o);
-    sherd_report r = product(a, b, c, o);
-    bool right = f->at_most ? r.work_out <= f->bytes_out && r.work_in <= f->bytes_in
-                            : r.work_out == f->bytes_out && r.work_in == f->bytes_in;
-    if (!right)
+    sherd_report r = { .size = sizeof r };
+    for (int tries = 0; tries < 10; tries++) {
+        sherd_report_fini(&r);
+        *f = foretell(a, b, o);
+        r = product(a, b, c, o);
+        if (has_its_bytes(&r, f) && (f->at_most || r.tasks == f->tasks)) break;
+    }
+    if (!has_its_bytes(&r, f))
         fail_msg("scheme %d group %u exact %d bits %u, %zu x %zu x %zu: %llu out and %llu in, "
                  "expected %llu and %llu",
                  o->scheme, o->group, o->exact, o->bits, a.rows, a.cols, b.cols,
@@ -131,10 +141,12 @@ static sherd_report compare(sherd_view a, sherd_view b, const sherd_product_opti
 
 static void check(sherd_view a, sherd_view b, const sherd_product_options *o)
 {
-    sherd_forecast f = { .size = sizeof f };
-    sherd_report r = compare(a, b, o, &f);
+    sherd_forecast f = { .size = sizeof f, .at_most = true };
+    for (int tries = 0; tries < 10 && f.at_most; tries++) {
+        sherd_report r = compare(a, b, o, &f);
+        sherd_report_fini(&r);
+    }
     if (f.at_most) fail_msg("the forecast was to be exact");
-    sherd_report_fini(&r);
 }
 
 static const struct way {
