@@ -48,7 +48,7 @@ static int prepare(predict *p, sherd_diag *d)
                                     .name = cli->args[1] };
     if (!err) err = sherd_model_load(&p->model, cli->args[0], d);
     if (!err && p->over.nodes) err = sherd_model_predict_check(p->model, &p->o, d);
-    if (!err) err = sherd_data_inputs(&p->data, sherd_model_recipe(p->model), cli->args[1], d);
+    if (!err) err = sherd_model_inputs_load(&p->data, p->model, cli->args[1], d);
     if (err) return err;
     size_t rows = sherd_data_x(p->data, SHERD_DATA_TRAINING).rows;
     sherd_view y = sherd_data_y(p->data, SHERD_DATA_TRAINING);

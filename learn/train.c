@@ -206,7 +206,7 @@ static int keep_data(sherd__trainer *t, sherd__engine e, sherd_diag *d)
     sherd__dataset copy = { 0 };
     int err = SHERD_OK;
     if (!fixed(&t->order) || !sherd__network_keeps(t->network)) return SHERD_OK;
-    if (rows) err = sherd__dataset_copy(&copy, &t->data, rows, t->data.x.rows, 1, d);
+    if (rows) err = sherd__dataset_copy(&copy, &t->data, rows, t->data.x.rows, NULL, d);
     if (err == 0)
         err = sherd__network_keep(t->network, e, rows ? copy.x : t->data.x, t->order.batch,
                                   &t->kept, d);

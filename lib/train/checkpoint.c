@@ -155,11 +155,15 @@ static int write_newest(sherd_training *t, const sherd__train_state *s, sherd_di
                   examples = (int64_t)s->step_examples, begun = (int64_t)o->steps;
     size_t layers = sherd__network_len(n), len = 0;
     const char *recipe = t->recipe->text;
-    sherd__chain_member *m = sherd__calloc(FIXED + 4 * layers, sizeof *m);
+    sherd__schema_members schema;
+    int err = sherd__schema_list(&t->data->schema, &schema, d);
+    if (err) return err;
+    sherd__chain_member *m = sherd__calloc(FIXED + schema.len + 4 * layers, sizeof *m);
     layer_names *names = sherd__calloc(layers, sizeof *names);
     if (!m || !names) {
         sherd__free(names);
         sherd__free(m);
+        sherd__schema_members_fini(&schema);
         return no_memory(d);
     }
     m[len++] = bytes_of("recipe", recipe, strlen(recipe));
@@ -180,12 +184,16 @@ static int write_newest(sherd_training *t, const sherd__train_state *s, sherd_di
     m[len++] = count("optimiser_steps", &begun); /* above `step` with asynchronous gradients */
     const uint8_t *metadata = sherd__training_meta_digests(t);
     if (metadata) m[len++] = bytes_of("metadata", metadata, METADATA);
+    for (size_t i = 0; i < schema.len; i++)
+        m[len++] = numbers(schema.arrays[i].name, schema.arrays[i].dtype, schema.values[i],
+                           schema.arrays[i].cols);
     for (size_t i = 0; i < layers; i++) len += layer_members(n, i, names[i], m + len);
-    int err = sherd__chain_add(k->chain, s->step, m, len, d);
+    err = sherd__chain_add(k->chain, s->step, m, len, d);
     if (!err && t->o.checkpoint_keep > 0)
         err = sherd__chain_prune(k->chain, (size_t)t->o.checkpoint_keep, d);
     sherd__free(names);
     sherd__free(m);
+    sherd__schema_members_fini(&schema);
     return err;
 }
 

@@ -55,7 +55,8 @@ static int make_trainer(sherd_training *t, sherd_diag *d)
                                        d);
     t->labels = t->data->train.targets.labels != NULL;
     return err ? err
-               : sherd__model_of(&t->model, t->recipe, sherd__trainer_network(t->trainer), true, d);
+               : sherd__model_of(&t->model, t->recipe, sherd__trainer_network(t->trainer),
+                                 &t->data->schema, true, d);
 }
 
 /* Copies the caller's parameters, each array of which must have the shape of the network's. */

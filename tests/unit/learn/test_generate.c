@@ -241,7 +241,7 @@ static void copies_select_rows_and_divide(void **s)
         sherd_dtype dtype;
     } cases[] = { { 1, SHERD_U8 }, { 256, SHERD_F32 }, { 255, SHERD_F64 }, { 0.5, SHERD_F32 } };
     for (size_t k = 0; k < 4; k++) {
-        assert_int_equal(sherd__dataset_copy(&copy, &set, rows, 3, cases[k].divide, NULL),
+        assert_int_equal(sherd__dataset_copy(&copy, &set, rows, 3, &(sherd__input_scale){ .divide = cases[k].divide }, NULL),
                          SHERD_OK);
         assert_int_equal(copy.x.dtype, cases[k].dtype);
         for (size_t i = 0; i < 3; i++) {
@@ -253,7 +253,7 @@ static void copies_select_rows_and_divide(void **s)
         sherd__dataset_fini(&copy);
     }
     set.x = sherd_view_t(sherd_view_c(bytes, SHERD_U8, 3, 4)); /* other strides */
-    assert_int_equal(sherd__dataset_copy(&copy, &set, NULL, 4, 1, NULL), SHERD_OK);
+    assert_int_equal(sherd__dataset_copy(&copy, &set, NULL, 4, NULL, NULL), SHERD_OK);
     for (size_t i = 0; i < 4; i++)
         for (size_t c = 0; c < 3; c++)
             assert_true(sherd__view_at(copy.x, i, c) == bytes[4 * c + i]);
@@ -273,7 +273,7 @@ static void without_memory_no_data_set_is_made(void **s)
     assert_int_equal(sherd__generate_parabola(&x, 5, NULL), SHERD_OK);
     for (size_t n = 1; n <= 3; n++) {
         sherd__alloc_fail_nth(n);
-        assert_int_equal(sherd__dataset_copy(&copy, &x, NULL, 5, 3, NULL), SHERD_ENOMEM);
+        assert_int_equal(sherd__dataset_copy(&copy, &x, NULL, 5, &(sherd__input_scale){ .divide = 3 }, NULL), SHERD_ENOMEM);
         assert_null(copy.owned[0]);
     }
     sherd__alloc_fail_nth(0);
