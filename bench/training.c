@@ -478,8 +478,8 @@ static int find_loss(const slowed *s, double *loss, size_t *at, sherd_diag *d)
     for (*at = last ? s->len - 1 : 0; *at < s->len && !err; ++*at) {
         sherd__network_set(n, s->path + *at * s->params);
         err = sherd__train_evaluate(n, e,
-                                    &(sherd__evaluation){ &t->recipe, &t->data, NULL,
-                                                          t->data.x.rows, 0 },
+                                    &(sherd__evaluation){ .recipe = &t->recipe, .data = &t->data, .batch =
+                                                          t->data.x.rows },
                                     &here, &accuracy, d);
         if (!err && (last || here <= *loss)) break;
     }

@@ -195,7 +195,7 @@ int sherd__data_load(sherd_data **out, const sherd_recipe *r, const sherd_data_s
 
 int sherd__data_check_classes(const sherd_data *x, const char *name, sherd_diag *d)
 {
-    char names[160], hint[64];
+    char names[160], hint[96];
     size_t len = x->schema.classes.len;
     if (len == 0 || len == x->outputs) return SHERD_OK;
     snprintf(hint, sizeof hint, "the last layer has an output for each class: dense %zu", len);

@@ -128,8 +128,22 @@ typedef struct sherd_predict_report {
 SHERD_API int sherd_model_predict(sherd_model *m, sherd_view x, double *y, size_t ldy,
                                   const sherd_predict_options *opt, sherd_predict_report *r,
                                   sherd_diag *d) SHERD_MUST;
+/**
+ * Writes predictions, an output of m in each row of y, to a file, which appears as a whole: y
+ * itself, or with `labels` the class of each row (sherd_predict_labels). A path that ends in .csv is
+ * written as text with a header: a column for each output, or the names of classes, if they have
+ * names; any other as .npy. SHERD_ESHAPE: y has another number of columns; SHERD_EOPEN, SHERD_EIO,
+ * SHERD_ENOMEM.
+ */
+SHERD_API int sherd_model_predictions_save(const sherd_model *m, const char *path, sherd_view y,
+                                           bool labels, sherd_diag *d) SHERD_MUST;
+/** Counts predictions: counts[i * outputs + j], all of which are set, is the number of rows with
+ *  label i for which j was predicted. Rows with a label or a prediction that is not below `outputs`
+ *  are not counted. */
+SHERD_API void sherd_predict_confusion(const uint32_t *labels, const uint32_t *predicted,
+                                       size_t rows, size_t outputs, uint64_t *counts);
 /** Writes the index of the largest number of each row of outputs, the first of equal ones: the
- *  class  that a network trained on labels predicts. */
+ *  class that a network trained on labels predicts. */
 SHERD_API void sherd_predict_labels(const double *y, size_t ldy, size_t rows, size_t outputs,
                                     uint32_t *labels);
 /** Checks options before a cluster is opened: returns the error that sherd_model_predict returns
