@@ -129,9 +129,9 @@ static void print_mistakes(FILE *to, const sherd__confusion *c, size_t n)
 
 void sherd__confusion_print(const sherd__confusion *c, FILE *to)
 {
-    size_t n = sherd_model_outputs(c->model);
     layout l;
     if (!c->counts) return;
+    size_t n = sherd_model_outputs(c->model);
     uint64_t all = sum_of(c->counts, n * n), right = 0;
     for (size_t i = 0; i < n; i++) right += c->counts[i * n + i];
     if (lay_out(c, n, &l)) {
@@ -140,7 +140,7 @@ void sherd__confusion_print(const sherd__confusion *c, FILE *to)
         print_matrix(to, c, n, &l);
     } else {
         fprintf(to, "\n%" PRIu64 " of %" PRIu64 " %s examples are classified correctly%s\n", right, all, c->of,
-               right < all ? "; most frequent mistakes (--json: all):" : "");
+               right < all ? "\nmost frequent mistakes (--json has all of them):" : "");
         if (right < all) print_mistakes(to, c, n);
     }
 }

@@ -199,8 +199,9 @@ int sherd__data_check_classes(const sherd_data *x, const char *name, sherd_diag 
     size_t len = x->schema.classes.len;
     if (len == 0 || len == x->outputs) return SHERD_OK;
     snprintf(hint, sizeof hint, "the last layer has an output for each class: dense %zu", len);
-    return sherd__fail(d, SHERD_EFORMAT, hint, "%s: there are %zu classes (%s): the network has %zu outputs",
-                       name, len, sherd__names_shown(&x->schema.classes, names, sizeof names), x->outputs);
+    return sherd__fail(d, SHERD_EFORMAT, hint, "%s: there %s %zu class%s (%s): the network has %zu output%s",
+                       name, len == 1 ? "is" : "are", len, len == 1 ? "" : "es", sherd__names_shown(&x->schema.classes, names, sizeof names), x->outputs,
+                       x->outputs == 1 ? "" : "s");
 }
 
 /* Takes the names that the recipe gives. */
@@ -213,8 +214,9 @@ static int take_names(sherd_data *x, const sherd_recipe *r, sherd_diag *d)
     if (err) return sherd__fail_memory(d, "names of columns and classes");
     if (columns[0] && x->schema.columns.len != x->inputs)
         return sherd__fail(d, SHERD_EFORMAT, "`input` is the number of columns",
-                           "%s: there are %zu columns: the network takes %zu", r->name,
-                           x->schema.columns.len, x->inputs);
+                           "%s: there %s %zu column%s: the network takes %zu", r->name,
+                           x->schema.columns.len == 1 ? "is" : "are", x->schema.columns.len,
+                           x->schema.columns.len == 1 ? "" : "s", x->inputs);
     return sherd__data_check_classes(x, r->name, d);
 }
 

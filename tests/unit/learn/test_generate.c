@@ -260,6 +260,38 @@ static void copies_select_rows_and_divide(void **s)
     sherd__dataset_fini(&copy);
 }
 
+static void inputs_are_standardised_by_column(void **s)
+{
+    (void)s;
+    /* constant numbers that are not exact, numbers with a large mean, bytes-like numbers */
+    static const double x[5 * 4] = { 0.1, 1e9 + 1, 0, 1, 0.1, 1e9 + 2, 0, 1, 0.1, 1e9 + 3, 0, 1,
+                                     0.1, 1e9 + 4, 0, 1, 0.1, 1e9 + 5, 5, 1 };
+    static const uint32_t labels[5];
+    sherd__dataset set = { .x = sherd_view_c(x, SHERD_F64, 5, 4), .targets.labels = labels, .classes = 1, .width = 1 }, copy;
+    double mean[4], deviation[4];
+    assert_int_equal(sherd__dataset_measure(&set, "x", 1, mean, deviation, NULL), SHERD_OK);
+    assert_true(mean[0] == 0.1 && deviation[0] == 1 && mean[3] == 1 && deviation[3] == 1);
+    assert_true(mean[1] == 1e9 + 3 && deviation[1] == sqrt(2) && mean[2] == 1 && deviation[2] == 2);
+    const sherd__input_scale by = { 1, mean, deviation };
+    assert_int_equal(sherd__dataset_copy(&copy, &set, NULL, 5, &by, NULL), SHERD_OK);
+    assert_int_equal(copy.x.dtype, SHERD_F64);
+    assert_true(sherd__view_at(copy.x, 4, 0) == 0 && sherd__view_at(copy.x, 4, 2) == 2);
+    assert_true(sherd__view_at(copy.x, 0, 1) == -2 / sqrt(2));
+    sherd__dataset_fini(&copy);
+    assert_int_equal(sherd__dataset_measure(&set, "x", 2, mean, deviation, NULL), SHERD_OK);
+    assert_true(mean[2] == 0.5 && deviation[2] == 1 && mean[0] == 0.05);
+    static const double large[] = { -1e200, 1e200 };
+    sherd_diag d = { 0 };
+    set.x = sherd_view_c(large, SHERD_F64, 2, 1);
+    assert_int_equal(sherd__dataset_measure(&set, "x", 1, mean, deviation, &d), SHERD_ERANGE);
+    assert_string_equal(d.message, "x: the numbers of column 0 are too large to be standardised");
+    for (size_t n = 1; n <= 2; n++) {
+        sherd__alloc_fail_nth(n);
+        assert_int_equal(sherd__dataset_measure(&set, "x", 1, mean, deviation, NULL), SHERD_ENOMEM);
+    }
+    sherd__alloc_fail_nth(0);
+}
+
 static void without_memory_no_data_set_is_made(void **s)
 {
     (void)s;
@@ -295,6 +327,7 @@ int main(void)
         cmocka_unit_test(invalid_examples_are_named_by_row),
         cmocka_unit_test(a_part_has_its_rows_and_targets),
         cmocka_unit_test(copies_select_rows_and_divide),
+        cmocka_unit_test(inputs_are_standardised_by_column),
         cmocka_unit_test(without_memory_no_data_set_is_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
