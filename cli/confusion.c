@@ -13,9 +13,9 @@
 #include "core/alloc.h"
 
 #define COLUMNS 80
-#define NAME_MOST 20  /* columns of a row's name */
-#define CELL_MOST 12  /* of a count and its class's name */
-#define RIGHT 10      /* of the last column */
+#define NAME_MOST 20 /* columns of a row's name */
+#define CELL_MOST 12 /* of a count and its class's name */
+#define RIGHT 10     /* of the last column */
 #define MISTAKES 10u
 
 /* Writes the name of a class, at most `most` columns wide. A name of several bytes a character is
@@ -135,12 +135,14 @@ void sherd__confusion_print(const sherd__confusion *c, FILE *to)
     uint64_t all = sum_of(c->counts, n * n), right = 0;
     for (size_t i = 0; i < n; i++) right += c->counts[i * n + i];
     if (lay_out(c, n, &l)) {
-        fprintf(to, "\n%" PRIu64 " %s examples: a row for each label, a column for each prediction\n", all,
-               c->of);
+        fprintf(to,
+                "\n%" PRIu64 " %s examples: a row for each label, a column for each prediction\n",
+                all, c->of);
         print_matrix(to, c, n, &l);
     } else {
-        fprintf(to, "\n%" PRIu64 " of %" PRIu64 " %s examples are classified correctly%s\n", right, all, c->of,
-               right < all ? "\nmost frequent mistakes (--json has all of them):" : "");
+        fprintf(to, "\n%" PRIu64 " of %" PRIu64 " %s examples are classified correctly%s\n", right,
+                all, c->of,
+                right < all ? "\nmost frequent mistakes (--json has all of them):" : "");
         if (right < all) print_mistakes(to, c, n);
     }
 }

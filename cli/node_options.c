@@ -20,12 +20,11 @@ static int need_files(const sherd_node_options *o, bool starts, sherd_diag *d)
 
 static int read_data(sherd__cli *cli, sherd_node_data *x, sherd_node_options *o, sherd_diag *d)
 {
-    static const char *const ours[] = { "label",          "columns",   "classes",
-                                        "any-peers",      "any-roster",
-                                        "epsilon",        "delta",     "ledger",
-                                        "require-ledger", "min-nodes", "min-colluding",
-                                        "min-rows",       "max-rows",  "max-rounds",
-                                        "max-rounds-day", NULL };
+    static const char *const ours[] = {
+        "label",    "columns",    "classes",        "any-peers", "any-roster",    "epsilon",
+        "delta",    "ledger",     "require-ledger", "min-nodes", "min-colluding", "min-rows",
+        "max-rows", "max-rounds", "max-rounds-day", NULL
+    };
     const char *path = sherd__opt_text(cli, "data");
     const char *idle = path ? NULL : sherd__opts_forget_unless_argv(cli, ours);
     if (idle)

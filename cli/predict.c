@@ -24,7 +24,7 @@ typedef struct predict {
     sherd_cluster *cluster;
     sherd_predict_options o;
     sherd_predict_report report;
-    double *y; /* rows x outputs */
+    double *y;                  /* rows x outputs */
     sherd__confusion confusion; /* if labels are known */
     sherd__progress_line progress;
 } predict;

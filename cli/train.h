@@ -31,8 +31,8 @@ typedef struct sherd__train {
     bool trace_failed;       /* a line of the trace could not be written */
     sherd__progress_line progress;
     sherd__confusion confusion; /* at the end, if there are labels */
-    bool plotted;   /* --plot was drawn */
-    json_t *result; /* --json: printed after everything else has ended; or NULL */
+    bool plotted;               /* --plot was drawn */
+    json_t *result;             /* --json: printed after everything else has ended; or NULL */
 } sherd__train;
 
 /* ---- options (train_options.c) --------------------------------------------------------------- */

@@ -59,8 +59,7 @@ static void set_training(const sherd__train *t, json_t *o)
     json_object_set_new(o, "recipe", json_string(sherd_recipe_text(t->recipe)));
     json_object_set_new(o, "data", sherd__cli_json_text(data_of(t).text));
     sherd__fields_json_of(o, &r, sherd_train_report_fields, names);
-    if (r.seed_known)
-        json_object_set_new(o, "seed", json_integer((json_int_t)r.seed_number));
+    if (r.seed_known) json_object_set_new(o, "seed", json_integer((json_int_t)r.seed_number));
     if (!r.among) json_object_del(o, "among");
     if (!r.scheme) json_object_del(o, "scheme");
     if (r.meta) json_object_set_new(o, "meta", sherd__cli_json_text(r.meta));

@@ -186,7 +186,8 @@ int sherd__dataset_measure(const sherd__dataset *s, const char *name, double div
     moments *m = sherd__calloc(cols + 1, sizeof *m);
     double *row = sherd__calloc(cols + 1, sizeof *row);
     int err = m && row ? SHERD_OK : no_memory(rows, cols, d);
-    for (size_t c = 0; c < cols && !err; c++) m[c] = (moments){ .least = INFINITY, .most = -INFINITY };
+    for (size_t c = 0; c < cols && !err; c++)
+        m[c] = (moments){ .least = INFINITY, .most = -INFINITY };
     for (size_t pass = 0; pass < 2 && !err; pass++) {
         for (size_t i = 0; i < rows; i++) {
             sherd__view_row_f64(s->x, i, 0, cols, row);
@@ -198,7 +199,8 @@ int sherd__dataset_measure(const sherd__dataset *s, const char *name, double div
     for (size_t c = 0; c < cols && !err; c++)
         if (judge_column(&m[c], rows, mean[c], &deviation[c]) != 0)
             err = sherd__fail(d, SHERD_ERANGE, "divide_inputs, or leave the column out",
-                              "%s: the numbers of column %zu are too large to be standardised", name, c);
+                              "%s: the numbers of column %zu are too large to be standardised",
+                              name, c);
     sherd__free(row);
     sherd__free(m);
     return err;

@@ -217,7 +217,8 @@ int sherd__recipe_set(sherd__recipe *r, const char *key, const char *text, const
     if (!copy) return sherd__fail_memory(d, "changing %s", where);
     memcpy(copy, text, strlen(text) + 1);
     v.text = trim(copy);
-    if (err == 0 && !sherd__recipe_key_is_text(&sherd__recipe_keys[i]) && !cut_words(v.text, words, &v))
+    if (err == 0 && !sherd__recipe_key_is_text(&sherd__recipe_keys[i]) &&
+        !cut_words(v.text, words, &v))
         err = sherd__fail(d, SHERD_EFORMAT, NULL, "%s: %s: too many words", where, key);
     if (strcmp(key, "epochs") == 0) changed.steps = 0;
     if (strcmp(key, "steps") == 0) changed.epochs = 0;

@@ -138,7 +138,11 @@ int sherd__own_load(sherd__own_data *out, const char *path, const sherd__own_col
     bool csv = sherd__data_ends_in(path, ".csv");
     *out = (sherd__own_data){ 0 };
     if (stat(path, &st) != 0) return sherd__data_missing(path, d);
-    const char *idle = csv ? NULL : of->label ? "label" : of->columns ? "columns" : of->classes ? "classes" : NULL;
+    const char *idle = csv           ? NULL
+                       : of->label   ? "label"
+                       : of->columns ? "columns"
+                       : of->classes ? "classes"
+                                     : NULL;
     if (idle)
         return sherd__fail(d, SHERD_EINVAL, "leave it out", "%s: --%s is for a .csv", path, idle);
     int err = S_ISDIR(st.st_mode)                 ? load_idx(out, path, d)

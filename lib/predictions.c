@@ -20,9 +20,11 @@
 /* Appends a field, in quotes if it would be read as something else without them. */
 static int add_text(sherd__buf *row, const char *text)
 {
-    if (text[0] != '\0' && !strpbrk(text, ",\"\r\n")) return sherd__buf_append(row, text, strlen(text));
+    if (text[0] != '\0' && !strpbrk(text, ",\"\r\n"))
+        return sherd__buf_append(row, text, strlen(text));
     int err = sherd__buf_append(row, "\"", 1);
-    for (const char *p = text; *p && !err; p++) err = sherd__buf_append(row, *p == '"' ? "\"\"" : p, *p == '"' ? 2 : 1);
+    for (const char *p = text; *p && !err; p++)
+        err = sherd__buf_append(row, *p == '"' ? "\"\"" : p, *p == '"' ? 2 : 1);
     return err ? err : sherd__buf_append(row, "\"", 1);
 }
 
@@ -50,7 +52,8 @@ static int add_header(sherd__buf *row, const sherd_model *m, size_t width, bool 
     return err;
 }
 
-static int add_row(sherd__buf *row, const sherd_model *m, const double *y, size_t width, bool labels)
+static int add_row(sherd__buf *row, const sherd_model *m, const double *y, size_t width,
+                   bool labels)
 {
     char number[32];
     uint32_t label;
@@ -90,7 +93,8 @@ static int write_csv(sherd__file *f, const sherd_model *m, sherd_view y, bool la
     return err;
 }
 
-static int save_csv(const char *path, const sherd_model *m, sherd_view y, bool labels, sherd_diag *d)
+static int save_csv(const char *path, const sherd_model *m, sherd_view y, bool labels,
+                    sherd_diag *d)
 {
     sherd__file *f = NULL;
     int err = sherd__file_begin(&f, path, SHERD__FILE_PUBLIC, d);
@@ -124,8 +128,9 @@ int sherd_model_predictions_save(const sherd_model *m, const char *path, sherd_v
     int err = sherd__view_check(y, "predictions", d);
     if (err) return err;
     if (y.cols != sherd_model_outputs(m))
-        return sherd__fail(d, SHERD_ESHAPE, NULL, "predictions have %zu columns: the network gives %zu",
-                           y.cols, sherd_model_outputs(m));
+        return sherd__fail(d, SHERD_ESHAPE, NULL,
+                           "predictions have %zu columns: the network gives %zu", y.cols,
+                           sherd_model_outputs(m));
     if (sherd__data_ends_in(path, ".csv")) return save_csv(path, m, y, labels, d);
     return labels ? save_labels(path, y, d) : sherd_npy_save(path, y, d);
 }

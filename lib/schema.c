@@ -166,8 +166,9 @@ static int read_names(sherd__names *out, sherd__npz *z, const char *name, size_t
     err = out->len == len ? sherd__names_check(out, NULL) : SHERD_EFORMAT;
     if (err == SHERD_ENOMEM) return no_memory(d);
     return !err ? SHERD_OK
-                : sherd__fail(d, SHERD_EFORMAT, NULL, "%s: %s: expected %zu different name%s, found %zu",
-                              where, name, len, len == 1 ? "" : "s", out->len);
+                : sherd__fail(d, SHERD_EFORMAT, NULL,
+                              "%s: %s: expected %zu different name%s, found %zu", where, name, len,
+                              len == 1 ? "" : "s", out->len);
 }
 
 static int read_numbers(double **out, sherd__npz *z, const char *name, size_t len, sherd_diag *d)

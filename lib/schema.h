@@ -10,9 +10,9 @@
 
 /** Zeroed: nothing is known. */
 typedef struct sherd__schema {
-    sherd__names columns; /* of the inputs; empty: they have no names, or not different ones */
-    sherd__names target;  /* of the target's column; empty: no name, or several columns */
-    sherd__names classes; /* in the order of outputs; empty: labels are numbers */
+    sherd__names columns;     /* of the inputs; empty: they have no names, or not different ones */
+    sherd__names target;      /* of the target's column; empty: no name, or several columns */
+    sherd__names classes;     /* in the order of outputs; empty: labels are numbers */
     double *mean, *deviation; /* of each input, after `divide_inputs`; NULL: not standardised */
     size_t inputs;            /* length of these */
 } sherd__schema;
@@ -45,7 +45,8 @@ typedef struct sherd__schema_members {
 } sherd__schema_members;
 
 /** Lists what is known. The caller frees *out with sherd__schema_members_fini. SHERD_ENOMEM. */
-int sherd__schema_list(const sherd__schema *x, sherd__schema_members *out, sherd_diag *d) SHERD_MUST;
+int sherd__schema_list(const sherd__schema *x, sherd__schema_members *out,
+                       sherd_diag *d) SHERD_MUST;
 void sherd__schema_members_fini(sherd__schema_members *x);
 /** Returns an upper bound of the bytes that the members take in a file. */
 uint64_t sherd__schema_bytes(const sherd__schema *x);

@@ -46,7 +46,7 @@ typedef struct reader {
     /* label: index of the only target column, or cols if there is not exactly one */
     size_t cols, targets, label;
     sherd__names names; /* fields of the header */
-    uint32_t *role;     /* of each column: the index of an input, TARGET, UNUSED; NULL: by `label` */
+    uint32_t *role; /* of each column: the index of an input, TARGET, UNUSED; NULL: by `label` */
     /* determined from the first label */
     bool judged, named;
     sherd__names classes; /* in the order of labels */
@@ -327,7 +327,9 @@ static bool has_wanted(const reader *r)
     size_t at, i = 0;
     if (w->inputs == 0) return true; /* the file must have a header */
     if (w->label && count_names(r, w->label, &at) > 0) return true;
-    while (w->columns && i < w->columns->len && sherd__names_find(&r->names, w->columns->at[i], i) < r->names.len) i++;
+    while (w->columns && i < w->columns->len &&
+           sherd__names_find(&r->names, w->columns->at[i], i) < r->names.len)
+        i++;
     return w->columns && i == w->columns->len;
 }
 
@@ -345,7 +347,8 @@ static int judge_first(reader *r, bool *numbers)
     *numbers = l.words == 0;
     r->header = !l.number.begin || (r->names.len > 0 && has_wanted(r));
     if (r->header || l.words == 0) return 0;
-    bool class = l.words == 1 && l.last_word && w->targets == 1 && w->labels && (w->names || w->classes);
+    bool class = l.words == 1 && l.last_word && w->targets == 1 && w->labels &&
+                 (w->names || w->classes);
     if (class) return 0; /* a name of a class beside numbers */
     return fail(r, l.word.begin, SHERD_EFORMAT,
                 "a header has names only: rename the columns; a line of data has numbers only",
@@ -367,7 +370,8 @@ static int place_columns(reader *r)
         r->role[col] = i < want->len ? (uint32_t)i : UNUSED;
         if (i == want->len) continue;
         if (seen[i])
-            err = fail(r, r->line_at, SHERD_EFORMAT, "rename one of them", "more than one column is named %s",
+            err = fail(r, r->line_at, SHERD_EFORMAT, "rename one of them",
+                       "more than one column is named %s",
                        shown((const uint8_t *)want->at[i], strlen(want->at[i]), name));
         seen[i] = true;
         expected = i + 1;
@@ -375,7 +379,8 @@ static int place_columns(reader *r)
     }
     for (size_t i = 0; i < want->len && !err && found < want->len; i++)
         if (!seen[i])
-            err = fail(r, r->line_at, SHERD_EFORMAT, sherd__names_shown(&r->names, header, sizeof header),
+            err = fail(r, r->line_at, SHERD_EFORMAT,
+                       sherd__names_shown(&r->names, header, sizeof header),
                        "expected a column %s in the header, found none of that name",
                        shown((const uint8_t *)want->at[i], strlen(want->at[i]), name));
     sherd__free(seen);
@@ -390,7 +395,8 @@ static int place_beside(reader *r)
            len = r->label < r->cols ? 1 : r->targets;
     for (size_t col = first; col < first + len; col++) {
         if (r->role[col] < UNUSED)
-            return fail(r, r->line_at, SHERD_EFORMAT, "`label` names the column of the target, `columns` those of inputs",
+            return fail(r, r->line_at, SHERD_EFORMAT,
+                        "`label` names the column of the target, `columns` those of inputs",
                         "the column %s is both an input and the target",
                         shown((const uint8_t *)r->names.at[col], strlen(r->names.at[col]), name));
         r->role[col] = TARGET;
@@ -486,11 +492,14 @@ static int take_number_label(const reader *r, const field *f, size_t col, uint32
         if (err) return err;
     }
     if (!(x >= 0 && x < 4294967295.0) || x != (double)(uint32_t)x)
-        return fail(r, f->begin, SHERD_EFORMAT,
-                    !r->want->names ? "labels are whole numbers from 0; `targets = values` is for others"
-                    : number ? "labels are whole numbers from 0, or names (`class_names` if they look like numbers); "
-                      "`targets = values` is for others" : "labels are whole numbers from 0 in all lines, or names; `class_names` lists names that look like numbers",
-                    "field %zu: expected a label, found %s", col + 1, shown(f->at, f->len, text));
+        return fail(
+            r, f->begin, SHERD_EFORMAT,
+            !r->want->names ? "labels are whole numbers from 0; `targets = values` is for others"
+            : number
+                ? "labels are whole numbers from 0, or names (`class_names` if they look like numbers); "
+                  "`targets = values` is for others"
+                : "labels are whole numbers from 0 in all lines, or names; `class_names` lists names that look like numbers",
+            "field %zu: expected a label, found %s", col + 1, shown(f->at, f->len, text));
     *out = (uint32_t)x;
     return 0;
 }
@@ -534,7 +543,8 @@ static int judge_labels(reader *r, const field *first)
     r->sorted = sherd__alloc((given ? given->len + 1 : SHERD__CSV_CLASSES_MAX) * sizeof *r->sorted);
     if (!r->sorted) return no_memory(r);
     for (size_t i = 0; given && i < given->len && !err; i++)
-        if (!find_class(r, given->at[i], &place)) err = add_class(r, given->at[i], strlen(given->at[i]), place);
+        if (!find_class(r, given->at[i], &place))
+            err = add_class(r, given->at[i], strlen(given->at[i]), place);
     return err;
 }
 
@@ -544,16 +554,20 @@ static int take_name(reader *r, const field *f, size_t col, uint32_t *out)
     char name[SHERD__NAME_MAX + 2], text[SHOWN + 8], known[160];
     size_t len = text_of(f, name, sizeof name), place;
     bool valid = len > 0 && len <= SHERD__NAME_MAX;
-    for (size_t i = 0; i < len && valid; i++) valid = (unsigned char)name[i] >= ' ' && name[i] != 0x7f;
+    for (size_t i = 0; i < len && valid; i++)
+        valid = (unsigned char)name[i] >= ' ' && name[i] != 0x7f;
     if (!valid)
         return fail(r, f->begin, SHERD_EFORMAT, "names of classes are texts of 1 to 255 bytes",
                     "field %zu: expected a label, found %s", col + 1, shown(f->at, f->len, text));
     bool found = find_class(r, name, &place);
     if (!found && r->want->classes)
-        return fail(r, f->begin, SHERD_EFORMAT, NULL, "field %zu: expected one of the classes %s, found %s", col + 1,
-                    sherd__names_shown(r->want->classes, known, sizeof known), shown(f->at, f->len, text));
+        return fail(r, f->begin, SHERD_EFORMAT, NULL,
+                    "field %zu: expected one of the classes %s, found %s", col + 1,
+                    sherd__names_shown(r->want->classes, known, sizeof known),
+                    shown(f->at, f->len, text));
     if (!found && r->classes.len == SHERD__CSV_CLASSES_MAX)
-        return fail(r, f->begin, SHERD_EFORMAT, "`targets = values` is for targets that are not classes",
+        return fail(r, f->begin, SHERD_EFORMAT,
+                    "`targets = values` is for targets that are not classes",
                     "field %zu: more than %u different labels", col + 1, SHERD__CSV_CLASSES_MAX);
     int err = found ? 0 : add_class(r, name, len, place);
     if (!err) *out = r->sorted[place];

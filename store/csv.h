@@ -27,7 +27,8 @@ typedef struct sherd__csv_want {
     bool labels;    /* targets is 1, and the column has integers from 0 to 2^32 - 2 */
     bool names;     /* labels: it may have names of classes instead, at least in the first line; the
                        classes are the names, sorted by bytes */
-    const sherd__names *classes; /* labels: it has these names; label i is name i. NULL: see above */
+    const sherd__names
+        *classes; /* labels: it has these names; label i is name i. NULL: see above */
     /* target's name in the header, in any column; NULL: the last column. Only with targets 1 */
     const char *label;
     /* lines with so many fields have no targets, which are then optional; 0: they are required */

@@ -332,8 +332,7 @@ static int take_seed(sherd_training *t, sherd__npz *z, sherd_diag *d)
     bool both = !err && sherd__npz_find(z, "secret") >= 0;
     if (!err) memcpy(secret, seed, sizeof secret);
     if (both) err = sherd__npz_take(z, "secret", SHERD_U8, secret, sizeof secret, d);
-    if (both && !err)
-        err = sherd__npz_take(z, "seed_number", SHERD_I64, &number, sizeof number, d);
+    if (both && !err) err = sherd__npz_take(z, "seed_number", SHERD_I64, &number, sizeof number, d);
     if (!err) {
         memcpy(t->seed, seed, sizeof seed);
         memcpy(t->secret, secret, sizeof secret);

@@ -36,11 +36,10 @@ int sherd_training_confusion(sherd_training *t, uint64_t *counts, sherd_data_par
     const sherd__dataset *all = validation ? &t->data->validation : &t->data->train;
     size_t outputs = sherd_model_outputs(t->model), rows = all->x.rows;
     if (!all->targets.labels || rows == 0 || outputs > SHERD_TRAIN_CONFUSION_MAX)
-        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
-                           "there is no confusion matrix: %s",
+        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "there is no confusion matrix: %s",
                            outputs > SHERD_TRAIN_CONFUSION_MAX ? "too many classes"
-                           : rows == 0 ? "this process has no examples"
-                                       : "targets are values");
+                           : rows == 0                         ? "this process has no examples"
+                                                               : "targets are values");
     if (!validation && rows > SHERD_TRAIN_CONFUSION_ROWS) rows = SHERD_TRAIN_CONFUSION_ROWS;
     uint64_t *mine = sherd__calloc(outputs * outputs, sizeof *mine);
     if (!mine) return sherd__fail_memory(d, "a confusion matrix of %zu classes", outputs);

@@ -58,9 +58,11 @@ static int take_seed(sherd_training *t, sherd_diag *d)
     const uint64_t *number = t->o.seed_number;
     uint32_t drawn;
     if (number && (t->o.seed || *number > SHERD_TRAIN_SEED_MAX))
-        return sherd__fail(d, SHERD_EINVAL, t->o.seed ? "leave one of them out" : "0 to 9007199254740991",
+        return sherd__fail(d, SHERD_EINVAL,
+                           t->o.seed ? "leave one of them out" : "0 to 9007199254740991",
                            t->o.seed ? "the seed is given twice, as bytes and as a number"
-                                     : "the seed %" PRIu64 " is too large", *number);
+                                     : "the seed %" PRIu64 " is too large",
+                           *number);
     os.fill(os.ctx, t->secret, sizeof t->secret);
     os.fill(os.ctx, &drawn, sizeof drawn);
     if (number) sherd__training_seed(t, *number);
@@ -71,7 +73,8 @@ static int take_seed(sherd_training *t, sherd_diag *d)
     }
     if (number && permutes(t))
         sherd__training_log(t, SHERD_LOG_WARN,
-                            "the seed %" PRIu64 " can be guessed: nodes that know the first weights "
+                            "the seed %" PRIu64
+                            " can be guessed: nodes that know the first weights "
                             "can find the permutations of --scheme %s; use a seed of 32 bytes",
                             *number, sherd_scheme_get(t->products.opt.scheme)->name);
     return SHERD_OK;

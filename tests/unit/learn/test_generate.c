@@ -241,7 +241,9 @@ static void copies_select_rows_and_divide(void **s)
         sherd_dtype dtype;
     } cases[] = { { 1, SHERD_U8 }, { 256, SHERD_F32 }, { 255, SHERD_F64 }, { 0.5, SHERD_F32 } };
     for (size_t k = 0; k < 4; k++) {
-        assert_int_equal(sherd__dataset_copy(&copy, &set, rows, 3, &(sherd__input_scale){ .divide = cases[k].divide }, NULL),
+        assert_int_equal(sherd__dataset_copy(&copy, &set, rows, 3,
+                                             &(sherd__input_scale){ .divide = cases[k].divide },
+                                             NULL),
                          SHERD_OK);
         assert_int_equal(copy.x.dtype, cases[k].dtype);
         for (size_t i = 0; i < 3; i++) {
@@ -267,7 +269,11 @@ static void inputs_are_standardised_by_column(void **s)
     static const double x[5 * 4] = { 0.1, 1e9 + 1, 0, 1, 0.1, 1e9 + 2, 0, 1, 0.1, 1e9 + 3, 0, 1,
                                      0.1, 1e9 + 4, 0, 1, 0.1, 1e9 + 5, 5, 1 };
     static const uint32_t labels[5];
-    sherd__dataset set = { .x = sherd_view_c(x, SHERD_F64, 5, 4), .targets.labels = labels, .classes = 1, .width = 1 }, copy;
+    sherd__dataset set = { .x = sherd_view_c(x, SHERD_F64, 5, 4),
+                           .targets.labels = labels,
+                           .classes = 1,
+                           .width = 1 },
+                   copy;
     double mean[4], deviation[4];
     assert_int_equal(sherd__dataset_measure(&set, "x", 1, mean, deviation, NULL), SHERD_OK);
     assert_true(mean[0] == 0.1 && deviation[0] == 1 && mean[3] == 1 && deviation[3] == 1);
@@ -305,7 +311,9 @@ static void without_memory_no_data_set_is_made(void **s)
     assert_int_equal(sherd__generate_parabola(&x, 5, NULL), SHERD_OK);
     for (size_t n = 1; n <= 3; n++) {
         sherd__alloc_fail_nth(n);
-        assert_int_equal(sherd__dataset_copy(&copy, &x, NULL, 5, &(sherd__input_scale){ .divide = 3 }, NULL), SHERD_ENOMEM);
+        assert_int_equal(sherd__dataset_copy(&copy, &x, NULL, 5,
+                                             &(sherd__input_scale){ .divide = 3 }, NULL),
+                         SHERD_ENOMEM);
         assert_null(copy.owned[0]);
     }
     sherd__alloc_fail_nth(0);

@@ -144,12 +144,15 @@ static void different_spellings_of_a_recipe_print_alike(void **s)
 static void lists_of_names_have_one_spelling_and_any_number_of_words(void **s)
 {
     (void)s;
-    static const char base[] = "input=2\nlayer=dense 2\nloss=squared\ndata=file\nrate=1\nepochs=1\n";
+    static const char base[] =
+        "input=2\nlayer=dense 2\nloss=squared\ndata=file\nrate=1\nepochs=1\n";
     char text[SHERD__RECIPE_LIST + 400];
     sherd__recipe r;
     sherd_diag d;
-    snprintf(text, sizeof text, "%scolumns =a b c d e f g h i j k l m n o p q r,  s\nclass_names= x ,y\n"
-                                "label = a b c d e f g h i j k l m n o p q r\nstandardise = yes\n", base);
+    snprintf(text, sizeof text,
+             "%scolumns =a b c d e f g h i j k l m n o p q r,  s\nclass_names= x ,y\n"
+             "label = a b c d e f g h i j k l m n o p q r\nstandardise = yes\n",
+             base);
     if (parse(&r, text, &d) != SHERD_OK) fail_msg("%s", d.message);
     assert_string_equal(r.columns, "a b c d e f g h i j k l m n o p q r, s");
     assert_string_equal(r.class_names, "x, y");

@@ -113,7 +113,9 @@ static void a_checkpoint_is_a_model(void **s)
     sherd_model *m;
     sherd_diag d = { 0 };
     sherd_train_options o = options(&w);
-    assert_int_equal(world_run("class_names = low, middle, high\nstandardise = yes\n", &o, NULL, NULL), SHERD_ESTOPPED);
+    assert_int_equal(world_run("class_names = low, middle, high\nstandardise = yes\n", &o, NULL,
+                               NULL),
+                     SHERD_ESTOPPED);
     snprintf(file, sizeof file, "%s/checkpoint-000000000007.npz", path);
     if (sherd_model_load(&m, file, &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd_model_outputs(m), 3);

@@ -74,8 +74,10 @@ static int begin(void **state)
     for (int i = 0; i < ROWS; i++) {
         double height = 1000 * (i % 3) + 100 * sin(i), width = 0.01 * cos(i);
         const char *kind = kinds[i % 3];
-        at += (size_t)snprintf(text + at, sizeof text - at, "p%d,%.17g,%.17g,%s\n", i, height, width, kind);
-        to += (size_t)snprintf(moved + to, sizeof moved - to, "%s,%.17g,,%.17g\n", kind, width, height);
+        at += (size_t)snprintf(text + at, sizeof text - at, "p%d,%.17g,%.17g,%s\n", i, height,
+                               width, kind);
+        to += (size_t)snprintf(moved + to, sizeof moved - to, "%s,%.17g,,%.17g\n", kind, width,
+                               height);
         b += (size_t)snprintf(bare + b, sizeof bare - b, "%.17g,%.17g\n", height, width);
     }
     write_text("plants.csv", text);
@@ -148,17 +150,21 @@ static void inputs_are_standardised_by_the_training_rows_alone(void **s)
     snprintf(both, sizeof both, "%sstandardise = yes\n", lines);
     if (load(&plain, "plants.csv", lines, &d) || load(&scaled, "plants.csv", both, &d))
         fail_msg("%s", d.message);
-    sherd_view a = sherd_data_x(plain, SHERD_DATA_TRAINING), b = sherd_data_x(scaled, SHERD_DATA_TRAINING),
-               va = sherd_data_x(plain, SHERD_DATA_VALIDATION), vb = sherd_data_x(scaled, SHERD_DATA_VALIDATION);
+    sherd_view a = sherd_data_x(plain, SHERD_DATA_TRAINING),
+               b = sherd_data_x(scaled, SHERD_DATA_TRAINING),
+               va = sherd_data_x(plain, SHERD_DATA_VALIDATION),
+               vb = sherd_data_x(scaled, SHERD_DATA_VALIDATION);
     assert_true(a.rows == 30 && b.rows == 30 && va.rows == 10 && vb.rows == 10);
     for (size_t c = 0; c < 2; c++) {
         double mean = 0, squares = 0;
         for (size_t i = 0; i < 30; i++) mean += sherd__view_at(a, i, c) / 30;
         for (size_t i = 0; i < 30; i++) squares += pow(sherd__view_at(a, i, c) - mean, 2) / 30;
         for (size_t i = 0; i < 10; i++)
-            assert_true(fabs(sherd__view_at(vb, i, c) - (sherd__view_at(va, i, c) - mean) / sqrt(squares)) < 1e-9);
+            assert_true(fabs(sherd__view_at(vb, i, c) -
+                             (sherd__view_at(va, i, c) - mean) / sqrt(squares)) < 1e-9);
         for (size_t i = 0; i < 30; i++)
-            assert_true(fabs(sherd__view_at(b, i, c) - (sherd__view_at(a, i, c) - mean) / sqrt(squares)) < 1e-9);
+            assert_true(fabs(sherd__view_at(b, i, c) -
+                             (sherd__view_at(a, i, c) - mean) / sqrt(squares)) < 1e-9);
     }
     sherd_data_free(plain);
     sherd_data_free(scaled);
@@ -194,7 +200,8 @@ static void outputs_of(sherd_model *m, const char *file, double *y, double *accu
     const sherd_predict_options o = { .size = sizeof o, .divided = true, .labels = labels.data };
     sherd_predict_report r = { .size = sizeof r };
     assert_int_equal(sherd_data_x(x, SHERD_DATA_TRAINING).rows, ROWS);
-    if (sherd_model_predict(m, sherd_data_x(x, SHERD_DATA_TRAINING), y, 3, &o, &r, &d)) fail_msg("%s", d.message);
+    if (sherd_model_predict(m, sherd_data_x(x, SHERD_DATA_TRAINING), y, 3, &o, &r, &d))
+        fail_msg("%s", d.message);
     *accuracy = r.accuracy;
     sherd_data_free(x);
 }
@@ -223,11 +230,14 @@ static void predictions_find_columns_and_classes_by_name(void **s)
         raw[2 * i] = strtod(line, &line);
         raw[2 * i + 1] = strtod(line + 1, &line);
     }
-    assert_int_equal(sherd_model_predict(m, sherd_view_c(raw, SHERD_F64, ROWS, 2), b, 3, NULL, NULL, NULL), 0);
+    assert_int_equal(sherd_model_predict(m, sherd_view_c(raw, SHERD_F64, ROWS, 2), b, 3, NULL, NULL,
+                                         NULL),
+                     0);
     assert_memory_equal(a, b, sizeof a); /* a prediction standardises, too */
     static const char *const others[][2] = {
         { "height,breadth\n1,2\n", "bad.csv:1:1: expected a column 'width' in the header" },
-        { "height,width,kind\n1,2,daisy\n", "bad.csv:2:5: field 3: expected one of the classes aster, rose, red, tulip" },
+        { "height,width,kind\n1,2,daisy\n",
+          "bad.csv:2:5: field 3: expected one of the classes aster, rose, red, tulip" },
         { "height,width,height\n1,2,3\n", "more than one column is named 'height'" },
         { "height,width\n1e300,-1e308\n", "when it is standardised" },
     };
@@ -239,7 +249,8 @@ static void predictions_find_columns_and_classes_by_name(void **s)
         assert_null(x);
     }
     d = (sherd_diag){ 0 };
-    assert_int_equal(sherd_data_inputs(&x, sherd_model_recipe(m), in("bare.csv"), &d), SHERD_EINVAL);
+    assert_int_equal(sherd_data_inputs(&x, sherd_model_recipe(m), in("bare.csv"), &d),
+                     SHERD_EINVAL);
     assert_non_null(strstr(d.message, "means and deviations of inputs are in the model"));
     sherd_model_free(m);
 }
@@ -253,7 +264,8 @@ static void parameters_alone_do_not_standardise(void **s)
     double y[3];
     static const double x[2] = { 1, 2 };
     assert_int_equal(sherd_model_load_parameters(&m, r, path, &d), 0);
-    assert_int_equal(sherd_model_predict(m, sherd_view_c(x, SHERD_F64, 1, 2), y, 3, NULL, NULL, &d), SHERD_EINVAL);
+    assert_int_equal(sherd_model_predict(m, sherd_view_c(x, SHERD_F64, 1, 2), y, 3, NULL, NULL, &d),
+                     SHERD_EINVAL);
     assert_non_null(strstr(d.message, "the model has no means and deviations"));
     sherd_model_free(m);
     sherd_model_free(plain);
@@ -265,14 +277,17 @@ static void names_that_do_not_fit_are_refused(void **s)
     (void)s;
     refused("plants.csv", "columns = height, weight\n", SHERD_EFORMAT,
             "plants.csv:1:1: expected a column 'weight' in the header");
-    refused("plants.csv", "columns = height\n", SHERD_EFORMAT, "there is 1 column: the network takes 2");
-    refused("plants.csv", "", SHERD_EFORMAT, "plants.csv:2:1: field 1: expected a number, found 'p0'");
+    refused("plants.csv", "columns = height\n", SHERD_EFORMAT,
+            "there is 1 column: the network takes 2");
+    refused("plants.csv", "", SHERD_EFORMAT,
+            "plants.csv:2:1: field 1: expected a number, found 'p0'");
     refused("plants.csv", "columns = height, width\nclass_names = aster, tulip\n", SHERD_EFORMAT,
             "there are 2 classes (aster, tulip): the network has 3 outputs");
-    refused("plants.csv", "columns = height, width\nclass_names = aster, tulip, rose\n", SHERD_EFORMAT,
-            "field 4: expected one of the classes aster, tulip, rose, found 'rose");
+    refused("plants.csv", "columns = height, width\nclass_names = aster, tulip, rose\n",
+            SHERD_EFORMAT, "field 4: expected one of the classes aster, tulip, rose, found 'rose");
     write_text("two.csv", "a,b,y\n1,2,u\n3,4,v\n");
-    refused("two.csv", "", SHERD_EFORMAT, "two.csv: there are 2 classes (u, v): the network has 3 outputs");
+    refused("two.csv", "", SHERD_EFORMAT,
+            "two.csv: there are 2 classes (u, v): the network has 3 outputs");
     const double x[3] = { 1, 2, 0 };
     assert_int_equal(sherd_npy_save(in("d.npy"), sherd_view_c(x, SHERD_F64, 1, 3), NULL), 0);
     refused("d.npy", "columns = height, width\n", SHERD_EINVAL, "columns are those of a .csv");
@@ -322,9 +337,11 @@ static void forge(const char *name, sherd_dtype dtype, const void *values, size_
         bool other = strcmp(m->name, name) == 0;
         if (other && !values) continue;
         assert_int_equal(sherd__npz_read(z, i, kept[i], m->head.data_len, NULL), 0);
-        const sherd__npz_array a = { m->name, other ? dtype : m->head.dtype, other ? 1 : m->head.ndim,
-                                     other ? 1 : m->head.rows, other ? len : m->head.cols };
-        assert_int_equal(sherd__npz_writer_add_values(w, &a, false, other ? values : kept[i], NULL), 0);
+        const sherd__npz_array a = { m->name, other ? dtype : m->head.dtype,
+                                     other ? 1 : m->head.ndim, other ? 1 : m->head.rows,
+                                     other ? len : m->head.cols };
+        assert_int_equal(sherd__npz_writer_add_values(w, &a, false, other ? values : kept[i], NULL),
+                         0);
     }
     assert_int_equal(sherd__npz_writer_commit(w, NULL, NULL), 0);
     sherd__npz_close(z);
@@ -350,10 +367,13 @@ static void members_that_no_training_writes_are_refused(void **s)
         { "classes", SHERD_F64, three, 3, "classes: expected a text of 3 lines" },
         { "columns", SHERD_U8, "height", 6, "columns: expected 2 different names, found 1" },
         { "target", SHERD_U8, "a\nb", 3, "target: expected 1 different name, found 2" },
-        { "input_deviation", SHERD_F64, zero, 2, "input_deviation, entry 1 is 0: expected a number above 0" },
+        { "input_deviation", SHERD_F64, zero, 2,
+          "input_deviation, entry 1 is 0: expected a number above 0" },
         { "input_mean", SHERD_F64, infinite, 2, "input_mean, entry 1 is inf" },
-        { "input_mean", SHERD_F64, three, 3, "expected a member input_mean of 2 numbers, found another length" },
-        { "input_mean", SHERD_F64, NULL, 0, "expected a member input_mean of 2 numbers, found none" },
+        { "input_mean", SHERD_F64, three, 3,
+          "expected a member input_mean of 2 numbers, found another length" },
+        { "input_mean", SHERD_F64, NULL, 0,
+          "expected a member input_mean of 2 numbers, found none" },
     };
     sherd_model_free(trained(BY_NAME));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -375,7 +395,8 @@ static void predictions_are_written_with_names(void **s)
     assert_int_equal(sherd_model_predictions_save(m, in("y.csv"), v, true, NULL), 0);
     assert_string_equal(read_text("y.csv"), "kind\n\"rose, red\"\ntulip\n");
     assert_int_equal(sherd_model_predictions_save(m, in("y.csv"), v, false, NULL), 0);
-    assert_string_equal(read_text("y.csv"), "aster,\"rose, red\",tulip\n1,2.5,0\n-1,0.10000000000000001,3\n");
+    assert_string_equal(read_text("y.csv"),
+                        "aster,\"rose, red\",tulip\n1,2.5,0\n-1,0.10000000000000001,3\n");
     assert_int_equal(sherd_model_predictions_save(m, in("y.npy"), v, true, NULL), 0);
     sherd_npy *f;
     assert_int_equal(sherd_npy_open(&f, in("y.npy"), NULL), 0);
@@ -443,9 +464,12 @@ static void any_failed_allocation_is_an_error_and_leaves_nothing(void **s)
             if (call == 0) err = sherd_data_load(&x, r, &from, NULL, NULL);
             if (call == 1) err = sherd_model_inputs_load(&x, m, from.path, NULL);
             if (call == 2) err = sherd_model_load(&again, path, NULL);
-            if (call == 3) err = sherd_model_predictions_save(m, in("y.csv"), sherd_view_c(y, SHERD_F64, 1, 3), true, NULL);
+            if (call == 3)
+                err = sherd_model_predictions_save(m, in("y.csv"), sherd_view_c(y, SHERD_F64, 1, 3),
+                                                   true, NULL);
             seen = sherd__alloc_fail_nth(0);
-            if (err != 0 && err != SHERD_ENOMEM) fail_msg("call %zu, allocation %zu: %d", call, n, err);
+            if (err != 0 && err != SHERD_ENOMEM)
+                fail_msg("call %zu, allocation %zu: %d", call, n, err);
             if (!err && call < 2) sherd_data_free(x);
             if (!err && call == 2) sherd_model_free(again);
         }

@@ -502,7 +502,10 @@ static void a_number_is_no_secret(void **s)
     uint64_t number = 402;
     for (size_t i = 0; i < 3; i++) {
         heard h = { 0 };
-        sherd_train_options o = { .size = sizeof o, .nodes = 3, .products = schemes[i], .hooks = { .log = on_log, .ctx = &h } };
+        sherd_train_options o = { .size = sizeof o,
+                                  .nodes = 3,
+                                  .products = schemes[i],
+                                  .hooks = { .log = on_log, .ctx = &h } };
         sherd_train_report r = { .size = sizeof r };
         int err;
         sherd_training *t = world_new(NULL, &o, &err, NULL);
@@ -540,7 +543,9 @@ static void the_confusion_matrix_counts_every_validation_example(void **s)
         double outputs[WORLD_ROWS * 3];
         uint32_t predicted[WORLD_ROWS];
         const sherd_predict_options as = { .size = sizeof as, .divided = true };
-        assert_int_equal(sherd_model_predict(sherd_training_model(t), x, outputs, 3, &as, NULL, NULL), 0);
+        assert_int_equal(sherd_model_predict(sherd_training_model(t), x, outputs, 3, &as, NULL,
+                                             NULL),
+                         0);
         sherd_predict_labels(outputs, 3, x.rows, 3, predicted);
         sherd_predict_confusion(y.data, predicted, x.rows, 3, training);
         assert_memory_equal(counts, training, sizeof counts);
@@ -575,7 +580,8 @@ static void there_is_no_confusion_matrix_of_values_or_of_examples_elsewhere(void
     sherd_training_free(t);
     sherd_recipe_free(r);
     r = world_recipe(NULL);
-    sherd_train_options o = GRADIENTS(.aggregate = SHERD_AGGREGATE_SECURE, .nodes = 4, .examples = 9);
+    sherd_train_options o = GRADIENTS(.aggregate = SHERD_AGGREGATE_SECURE, .nodes = 4,
+                                      .examples = 9);
     d = (sherd_diag){ 0 };
     assert_int_equal(sherd_training_new(&t, r, NULL, &o, &d), 0);
     assert_int_equal(sherd_training_confusion(t, counts, NULL, &d), SHERD_EUNSUPPORTED);

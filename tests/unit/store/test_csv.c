@@ -144,10 +144,13 @@ static void has_names(const sherd__names *x, const char *const *names, size_t le
 static void labels_may_be_names_sorted_by_bytes(void **s)
 {
     (void)s;
-    static const char *const sorted[] = { "B", "a", "b \"c\", d", "\xc3\xa4" }, *const columns[] = { "x", "" };
+    static const char *const sorted[] = { "B", "a", "b \"c\", d", "\xc3\xa4" }, *const columns[] = {
+        "x", ""
+    };
     static const char *const texts[] = {
         "x,,kind\n1,2, \xc3\xa4\n3,4,a\n5,6,\"b \"\"c\"\", d\"\n7,8,B\n9,9,\"a \"\n",
-        "1,2,\xc3\xa4\n3,4,a\n5,6,\"b \"\"c\"\", d\"\n7,8,B\n9,9,a" };
+        "1,2,\xc3\xa4\n3,4,a\n5,6,\"b \"\"c\"\", d\"\n7,8,B\n9,9,a"
+    };
     const uint32_t labels[] = { 3, 1, 2, 0, 1 };
     sherd__csv c;
     for (size_t i = 0; i < 2; i++) {
@@ -162,17 +165,23 @@ static void labels_may_be_names_sorted_by_bytes(void **s)
     assert_int_equal(parse(&c, "a,y\n1,2\n3,0\n", &named_labels, NULL), 0);
     assert_true(c.labels[0] == 2 && c.labels[1] == 0 && c.classes.len == 0);
     sherd__csv_fini(&c);
-    refuses("1,2\n3,x\n", &named_labels, SHERD_EFORMAT, "f.csv:2:3: field 2: expected a label, found 'x'");
-    refuses("a,y\n1,x\n3,\n", &named_labels, SHERD_EFORMAT, "f.csv:3:3: field 2: expected a label, found nothing");
-    refuses("a,y\n1,x\n3,\"y\nz\"\n", &named_labels, SHERD_EFORMAT, "f.csv:3:3: field 2: expected a label, found 'y?z'");
-    refuses("1,x,3\n", &named_labels, SHERD_EFORMAT, "f.csv:1:3: expected all names or all numbers");
-    refuses("1,x,y\n", &named_labels, SHERD_EFORMAT, "f.csv:1:3: expected all names or all numbers");
+    refuses("1,2\n3,x\n", &named_labels, SHERD_EFORMAT,
+            "f.csv:2:3: field 2: expected a label, found 'x'");
+    refuses("a,y\n1,x\n3,\n", &named_labels, SHERD_EFORMAT,
+            "f.csv:3:3: field 2: expected a label, found nothing");
+    refuses("a,y\n1,x\n3,\"y\nz\"\n", &named_labels, SHERD_EFORMAT,
+            "f.csv:3:3: field 2: expected a label, found 'y?z'");
+    refuses("1,x,3\n", &named_labels, SHERD_EFORMAT,
+            "f.csv:1:3: expected all names or all numbers");
+    refuses("1,x,y\n", &named_labels, SHERD_EFORMAT,
+            "f.csv:1:3: expected all names or all numbers");
     char longest[SHERD__NAME_MAX + 10] = "1,";
     memset(longest + 2, 'x', SHERD__NAME_MAX);
     assert_int_equal(parse(&c, longest, &named_labels, NULL), 0);
     sherd__csv_fini(&c);
     longest[SHERD__NAME_MAX + 2] = 'x';
-    refuses(longest, &named_labels, SHERD_EFORMAT, "f.csv:1:3: field 2: expected a label, found 'xxx");
+    refuses(longest, &named_labels, SHERD_EFORMAT,
+            "f.csv:1:3: field 2: expected a label, found 'xxx");
 }
 
 static void given_classes_number_the_labels(void **s)
@@ -208,9 +217,10 @@ static void columns_are_found_by_their_names(void **s)
     char *names[] = { "b", "2020" };
     const sherd__names columns = list(names, 2);
     static const char *const order[] = { "b", "2020" };
-    const sherd__csv_want by_name = { .targets = 1, .labels = true, .columns = &columns, .label = "y" },
-                          last = { .targets = 1, .labels = true, .names = true, .columns = &columns },
-                          optional = { .targets = 1, .labels = true, .columns = &columns, .label = "y", .inputs = 2 };
+    const sherd__csv_want
+        by_name = { .targets = 1, .labels = true, .columns = &columns, .label = "y" },
+        last = { .targets = 1, .labels = true, .names = true, .columns = &columns },
+        optional = { .targets = 1, .labels = true, .columns = &columns, .label = "y", .inputs = 2 };
     const double x[] = { 1, 2, 3, 4 };
     sherd__csv c;
     assert_int_equal(parse(&c, "id,2020,y,b\nq1,2,8,1\n\"q,2\",4,9,3\n", &by_name, NULL), 0);
@@ -222,7 +232,8 @@ static void columns_are_found_by_their_names(void **s)
     assert_memory_equal(c.x, x, sizeof x);
     assert_string_equal(c.classes.at[0], "u");
     sherd__csv_fini(&c);
-    static const char *const bare[] = { "1,2\n3,4\n", "2020,b\n2,1\n4,3\n", "2020,z,b\n2,?,1\n4,?,3\n" };
+    static const char *const bare[] = { "1,2\n3,4\n", "2020,b\n2,1\n4,3\n",
+                                        "2020,z,b\n2,?,1\n4,?,3\n" };
     for (size_t i = 0; i < 3; i++) { /* without a target, with a header or without */
         assert_int_equal(parse(&c, bare[i], &optional, NULL), 0);
         assert_true(!c.labels && c.rows == 2 && c.inputs == 2);
@@ -234,11 +245,13 @@ static void columns_are_found_by_their_names(void **s)
     sherd__csv_fini(&c);
     refuses("a,b,y\n1,2,3\n", &by_name, SHERD_EFORMAT,
             "f.csv:1:1: expected a column '2020' in the header, found none of that name");
-    refuses("b,2020,b,y\n1,2,3,4\n", &by_name, SHERD_EFORMAT, "f.csv:1:1: more than one column is named 'b'");
+    refuses("b,2020,b,y\n1,2,3,4\n", &by_name, SHERD_EFORMAT,
+            "f.csv:1:1: more than one column is named 'b'");
     refuses("y,b,2020\n1,2,3\n", &last, SHERD_EFORMAT,
             "f.csv:1:1: the column '2020' is both an input and the target");
     refuses("b,2020,y\n1,x,3\n", &by_name, SHERD_EFORMAT, "f.csv:2:3: field 2: expected a number");
-    refuses("b,2020,y,y\n1,2,3,4\n", &optional, SHERD_EFORMAT, "f.csv:1:1: expected a header with one column 'y'");
+    refuses("b,2020,y,y\n1,2,3,4\n", &optional, SHERD_EFORMAT,
+            "f.csv:1:1: expected a header with one column 'y'");
     refuses("b,y\n1,2\n", &optional, SHERD_EFORMAT, "f.csv:1:1: expected a column '2020'");
 }
 
@@ -483,7 +496,10 @@ static void hostile_texts_take_time_in_proportion_to_their_length(void **s)
     double began = sherd__clock_s();
     char *one[] = { "a" };
     const sherd__names columns = list(one, 1);
-    const sherd__csv_want by_name = { .targets = 1, .labels = true, .names = true, .columns = &columns },
+    const sherd__csv_want by_name = { .targets = 1,
+                                      .labels = true,
+                                      .names = true,
+                                      .columns = &columns },
                           *const wants[] = { &label_last, &named_labels, &by_name };
     for (size_t h = 0; h < sizeof heads / sizeof *heads; h++)
         for (size_t f = 0; f < sizeof fills; f++)
@@ -544,7 +560,9 @@ static void without_memory_nothing_is_read(void **s)
     static const char text[] = "b,id,kind\n1,2,u\n3,4,v\n";
     char *one[] = { "b" };
     const sherd__names columns = list(one, 1);
-    const sherd__csv_want want = { .targets = 1, .labels = true, .names = true, .columns = &columns };
+    const sherd__csv_want want = {
+        .targets = 1, .labels = true, .names = true, .columns = &columns
+    };
     int err = SHERD_ENOMEM;
     for (size_t n = 1; err; n++) {
         sherd__alloc_fail_nth(n);
