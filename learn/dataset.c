@@ -157,8 +157,7 @@ typedef struct moments {
 static int judge_column(const moments *m, size_t rows, double mean, double *deviation)
 {
     double n = (double)rows, variance = (m->squares - m->error * m->error / n) / n;
-    bool constant = m->least == m->most || !(variance > 0);
-    *deviation = constant ? 1 : sqrt(variance);
+    *deviation = variance > 0 ? sqrt(variance) : 1;
     return isfinite(mean) && isfinite(m->squares) && isfinite(variance) ? SHERD_OK : SHERD_ERANGE;
 }
 
@@ -194,6 +193,7 @@ int sherd__dataset_measure(const sherd__dataset *s, const char *name, double div
             add_row(m, row, cols, divide, pass > 0 ? mean : NULL);
         }
         for (size_t c = 0; c < cols && pass == 0; c++)
+            /* of equal numbers exactly, so that their differences are 0 */
             mean[c] = m[c].least == m[c].most ? m[c].least : m[c].sum / (double)rows;
     }
     for (size_t c = 0; c < cols && !err; c++)

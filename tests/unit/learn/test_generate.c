@@ -266,8 +266,11 @@ static void inputs_are_standardised_by_column(void **s)
 {
     (void)s;
     /* constant numbers that are not exact, numbers with a large mean, bytes-like numbers */
-    static const double x[5 * 4] = { 0.1, 1e9 + 1, 0, 1, 0.1, 1e9 + 2, 0, 1, 0.1, 1e9 + 3, 0, 1,
-                                     0.1, 1e9 + 4, 0, 1, 0.1, 1e9 + 5, 5, 1 };
+    static const double x[5 * 4] = { 1.7000000000000002, 1e9 + 1, 0, 1,
+                                     1.7000000000000002, 1e9 + 2, 0, 1,
+                                     1.7000000000000002, 1e9 + 3, 0, 1,
+                                     1.7000000000000002, 1e9 + 4, 0, 1,
+                                     1.7000000000000002, 1e9 + 5, 5, 1 };
     static const uint32_t labels[5];
     sherd__dataset set = { .x = sherd_view_c(x, SHERD_F64, 5, 4),
                            .targets.labels = labels,
@@ -276,7 +279,8 @@ static void inputs_are_standardised_by_column(void **s)
                    copy;
     double mean[4], deviation[4];
     assert_int_equal(sherd__dataset_measure(&set, "x", 1, mean, deviation, NULL), SHERD_OK);
-    assert_true(mean[0] == 0.1 && deviation[0] == 1 && mean[3] == 1 && deviation[3] == 1);
+    assert_true(mean[0] == 1.7000000000000002 && deviation[0] == 1 && mean[3] == 1 &&
+                deviation[3] == 1);
     assert_true(mean[1] == 1e9 + 3 && deviation[1] == sqrt(2) && mean[2] == 1 && deviation[2] == 2);
     const sherd__input_scale by = { 1, mean, deviation };
     assert_int_equal(sherd__dataset_copy(&copy, &set, NULL, 5, &by, NULL), SHERD_OK);
@@ -285,7 +289,7 @@ static void inputs_are_standardised_by_column(void **s)
     assert_true(sherd__view_at(copy.x, 0, 1) == -2 / sqrt(2));
     sherd__dataset_fini(&copy);
     assert_int_equal(sherd__dataset_measure(&set, "x", 2, mean, deviation, NULL), SHERD_OK);
-    assert_true(mean[2] == 0.5 && deviation[2] == 1 && mean[0] == 0.05);
+    assert_true(mean[2] == 0.5 && deviation[2] == 1 && mean[0] == 0.8500000000000001);
     static const double large[] = { -1e200, 1e200 };
     sherd_diag d = { 0 };
     set.x = sherd_view_c(large, SHERD_F64, 2, 1);
