@@ -107,8 +107,8 @@ const sherd__option sherd__node_options_table[] = {
     { .name = "label", .type = SHERD__TEXT, .arg = "NAME",
       .help = "the target column of a .csv, by its name in the first line" },
     { .name = "columns", .type = SHERD__TEXT, .arg = "NAMES",
-      .help = "the input columns of a .csv, by their names, as a,b,c, in the order of the network's "
-              "inputs [all but the target]" },
+      .help = "the input columns of a .csv, by their names, as a,b,c, in the order of the "
+              "network's inputs [all but the target]" },
     { .name = "classes", .type = SHERD__TEXT, .arg = "NAMES",
       .help = "names of classes in a .csv, as cat,dog, in the order of the network's outputs, the "
               "same at all nodes [labels are numbers]" },

@@ -1,6 +1,6 @@
 /*
- * A seed is a number or a file of 32 raw bytes, the output of `head -c 32 /dev/urandom`. A number is
- * easy to repeat and to guess, so nothing secret may derive from it.
+ * A seed is a number or a file of 32 raw bytes, the output of `head -c 32 /dev/urandom`. A number
+ * is easy to repeat and to guess, so nothing secret may derive from it.
  */
 #include "cli/seed.h"
 

@@ -7,8 +7,8 @@
 
 #include "sherd/err.h"
 
-/** Returns whether a value of --seed is a number, and not a file; `./7` is the file 7. A number that
- *  is too large counts as UINT64_MAX. */
+/** Returns whether a value of --seed is a number, and not a file; `./7` is the file 7. A number
+ *  that is too large counts as UINT64_MAX. */
 bool sherd__seed_number(const char *text, uint64_t *out);
 /** Reads a seed from which secrets derive. SHERD_EINVAL for a number; SHERD_EOPEN, SHERD_EIO,
  *  SHERD_ENOMEM; SHERD_EFORMAT for another length. The caller wipes it. */

@@ -282,8 +282,8 @@ static const sherd__option options[] = {
     SHERD__OPT_ROUNDING,
     { .name = "seed", .type = SHERD__FILE, .arg = "N|FILE",
       .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,
-      .help = "a number from which weights, order and held-out examples are derived, or a file of 32 "
-              "bytes, from which permutations are derived too [fresh]" },
+      .help = "a number from which weights, order and held-out examples are derived, or a file of "
+              "32 bytes, from which permutations are derived too [fresh]" },
     { .name = "check", .type = SHERD__FLAG,
       .help = "also train locally and compare all parameters after each epoch; exit 9 if they "
               "differ" },

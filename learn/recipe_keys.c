@@ -10,7 +10,7 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
-#include "core/names.h"
+#include "core/namelist.h"
 
 /* ---- the network ----------------------------------------------------------------------------- */
 
@@ -198,12 +198,12 @@ static bool write_label(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE
 static int read_list(char out[SHERD__RECIPE_LIST], const sherd__recipe_value *v, const char *what,
                      sherd_diag *d)
 {
-    sherd__names names = { 0 };
+    sherd__namelist names = { 0 };
     size_t len = 0;
     char *text = NULL;
-    int err = sherd__names_split(&names, v->text, strlen(v->text), ',');
-    if (!err) err = sherd__names_check(&names, NULL);
-    if (!err && !(text = sherd__names_text(&names, ',', &len))) err = SHERD_ENOMEM;
+    int err = sherd__namelist_split(&names, v->text, strlen(v->text), ',');
+    if (!err) err = sherd__namelist_check(&names, NULL);
+    if (!err && !(text = sherd__namelist_text(&names, ',', &len))) err = SHERD_ENOMEM;
     if (!err && len + names.len > SHERD__RECIPE_LIST) err = SHERD_EFORMAT;
     if (!err) {
         char *to = out;
@@ -213,7 +213,7 @@ static int read_list(char out[SHERD__RECIPE_LIST], const sherd__recipe_value *v,
         }
     }
     sherd__free(text);
-    sherd__names_fini(&names);
+    sherd__namelist_fini(&names);
     if (err == SHERD_ENOMEM) return sherd__fail_memory(d, "reading %s", v->where);
     return !err ? SHERD_OK
                 : sherd__recipe_expected(v, what,

@@ -202,7 +202,7 @@ int sherd__data_check_classes(const sherd_data *x, const char *name, sherd_diag 
     return sherd__fail(d, SHERD_EFORMAT, hint,
                        "%s: there %s %zu class%s (%s): the network has %zu output%s", name,
                        len == 1 ? "is" : "are", len, len == 1 ? "" : "es",
-                       sherd__names_shown(&x->schema.classes, names, sizeof names), x->outputs,
+                       sherd__namelist_shown(&x->schema.classes, names, sizeof names), x->outputs,
                        x->outputs == 1 ? "" : "s");
 }
 
@@ -210,10 +210,10 @@ int sherd__data_check_classes(const sherd_data *x, const char *name, sherd_diag 
 static int take_names(sherd_data *x, const sherd_recipe *r, sherd_diag *d)
 {
     const char *columns = r->recipe.columns, *classes = r->recipe.class_names;
-    int err = columns[0] ? sherd__names_split(&x->schema.columns, columns, strlen(columns), ',')
+    int err = columns[0] ? sherd__namelist_split(&x->schema.columns, columns, strlen(columns), ',')
                          : 0;
     if (!err && classes[0])
-        err = sherd__names_split(&x->schema.classes, classes, strlen(classes), ',');
+        err = sherd__namelist_split(&x->schema.classes, classes, strlen(classes), ',');
     if (err) return sherd__fail_memory(d, "names of columns and classes");
     if (columns[0] && x->schema.columns.len != x->inputs)
         return sherd__fail(d, SHERD_EFORMAT, "`input` is the number of columns",

@@ -230,14 +230,14 @@ static const char *target_of(const sherd_data *x, const sherd__recipe *r)
 static int keep_names(sherd__schema *s, sherd__csv *csv, sherd_diag *d)
 {
     const struct {
-        sherd__names *to, *from;
+        sherd__namelist *to, *from;
     } lists[] = { { &s->columns, &csv->columns },
                   { &s->target, &csv->target },
                   { &s->classes, &csv->classes } };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         if (lists[i].to->len > 0) continue;
         *lists[i].to = *lists[i].from;
-        *lists[i].from = (sherd__names){ 0 };
+        *lists[i].from = (sherd__namelist){ 0 };
     }
     return sherd__schema_prune(s, d);
 }

@@ -86,11 +86,11 @@ static int load_npy(sherd__own_data *x, const char *path, sherd_diag *d)
 }
 
 /* Reads "a, b, c"; text NULL: an empty list. */
-static int read_list(sherd__names *out, const char *text, const char *option, sherd_diag *d)
+static int read_list(sherd__namelist *out, const char *text, const char *option, sherd_diag *d)
 {
     if (!text) return SHERD_OK;
-    int err = sherd__names_split(out, text, strlen(text), ',');
-    if (!err) err = sherd__names_check(out, NULL);
+    int err = sherd__namelist_split(out, text, strlen(text), ',');
+    if (!err) err = sherd__namelist_check(out, NULL);
     if (err == SHERD_ENOMEM) return sherd__fail_memory(d, "--%s", option);
     return !err ? SHERD_OK
                 : sherd__fail(d, SHERD_EINVAL, "separate different names by commas",
@@ -117,7 +117,7 @@ static int take_csv(sherd__own_data *x, const char *path, const sherd__csv_want 
 static int load_csv(sherd__own_data *x, const char *path, const sherd__own_columns *of,
                     sherd_diag *d)
 {
-    sherd__names columns = { 0 }, classes = { 0 };
+    sherd__namelist columns = { 0 }, classes = { 0 };
     int err = read_list(&columns, of->columns, "columns", d);
     if (!err) err = read_list(&classes, of->classes, "classes", d);
     const sherd__csv_want want = { .targets = of->label || of->columns || of->classes ? 1 : 0,
@@ -126,8 +126,8 @@ static int load_csv(sherd__own_data *x, const char *path, const sherd__own_colum
                                    .label = of->label,
                                    .columns = of->columns ? &columns : NULL };
     if (!err) err = take_csv(x, path, &want, d);
-    sherd__names_fini(&columns);
-    sherd__names_fini(&classes);
+    sherd__namelist_fini(&columns);
+    sherd__namelist_fini(&classes);
     return err;
 }
 

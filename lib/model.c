@@ -226,8 +226,8 @@ int sherd__model_of(sherd_model **out, sherd_recipe *r, sherd__network *n,
     return SHERD_OK;
 }
 
-/* Makes a model with parameters from a file; takes r, also on failure. whole: the file must have all
- * that a prediction needs. */
+/* Makes a model with parameters from a file; takes r, also on failure. whole: the file must have
+ * all that a prediction needs. */
 static int load(sherd_model **out, sherd_recipe *r, const char *path, bool whole, sherd_diag *d)
 {
     sherd__network *shapes = NULL, *n = NULL;

@@ -36,7 +36,7 @@ static int end_field(sherd__buf *row, bool last)
 
 static int add_header(sherd__buf *row, const sherd_model *m, size_t width, bool labels)
 {
-    const sherd__names *target = &m->schema.target;
+    const sherd__namelist *target = &m->schema.target;
     char number[32];
     int err = 0;
     if (labels) {

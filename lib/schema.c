@@ -1,6 +1,6 @@
 /*
  * Schemas. In a file every part is an optional member, so that models of data without names are as
- * before. The file may come from somebody else: lengths are compared with the network before memory
+ * before. The file is not trusted: lengths are compared with the network before memory
  * is allocated, and names are those that a data file may have.
  */
 #include "lib/schema.h"
@@ -31,9 +31,9 @@ static int copy_numbers(double **out, const double *x, size_t len)
 int sherd__schema_copy(sherd__schema *out, const sherd__schema *x, sherd_diag *d)
 {
     *out = (sherd__schema){ .inputs = x->inputs };
-    int err = sherd__names_copy(&out->columns, &x->columns);
-    if (!err) err = sherd__names_copy(&out->target, &x->target);
-    if (!err) err = sherd__names_copy(&out->classes, &x->classes);
+    int err = sherd__namelist_copy(&out->columns, &x->columns);
+    if (!err) err = sherd__namelist_copy(&out->target, &x->target);
+    if (!err) err = sherd__namelist_copy(&out->classes, &x->classes);
     if (!err) err = copy_numbers(&out->mean, x->mean, x->inputs);
     if (!err) err = copy_numbers(&out->deviation, x->deviation, x->inputs);
     if (!err) return SHERD_OK;
@@ -43,9 +43,9 @@ int sherd__schema_copy(sherd__schema *out, const sherd__schema *x, sherd_diag *d
 
 void sherd__schema_fini(sherd__schema *x)
 {
-    sherd__names_fini(&x->columns);
-    sherd__names_fini(&x->target);
-    sherd__names_fini(&x->classes);
+    sherd__namelist_fini(&x->columns);
+    sherd__namelist_fini(&x->target);
+    sherd__namelist_fini(&x->classes);
     sherd__free(x->mean);
     sherd__free(x->deviation);
     *x = (sherd__schema){ 0 };
@@ -53,11 +53,11 @@ void sherd__schema_fini(sherd__schema *x)
 
 int sherd__schema_prune(sherd__schema *x, sherd_diag *d)
 {
-    int err = sherd__names_check(&x->columns, NULL);
-    if (err == SHERD_EFORMAT) sherd__names_fini(&x->columns);
+    int err = sherd__namelist_check(&x->columns, NULL);
+    if (err == SHERD_EFORMAT) sherd__namelist_fini(&x->columns);
     if (err == SHERD_ENOMEM) return no_memory(d);
-    err = x->target.len > 1 ? SHERD_EFORMAT : sherd__names_check(&x->target, NULL);
-    if (err == SHERD_EFORMAT) sherd__names_fini(&x->target);
+    err = x->target.len > 1 ? SHERD_EFORMAT : sherd__namelist_check(&x->target, NULL);
+    if (err == SHERD_EFORMAT) sherd__namelist_fini(&x->target);
     return err == SHERD_ENOMEM ? no_memory(d) : SHERD_OK;
 }
 
@@ -92,11 +92,12 @@ int sherd__schema_scale(const sherd__schema *x, sherd__dataset *s, const char *n
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-static int add_text(sherd__schema_members *m, const char *name, const sherd__names *x, size_t slot)
+static int add_text(sherd__schema_members *m, const char *name, const sherd__namelist *x,
+                    size_t slot)
 {
     size_t len = 0;
     if (x->len == 0) return SHERD_OK;
-    char *text = m->texts[slot] = sherd__names_text(x, '\n', &len);
+    char *text = m->texts[slot] = sherd__namelist_text(x, '\n', &len);
     if (!text) return SHERD_ENOMEM;
     m->values[m->len] = text;
     m->arrays[m->len++] = (sherd__npz_array){ name, SHERD_U8, 1, 1, len };
@@ -131,7 +132,7 @@ void sherd__schema_members_fini(sherd__schema_members *x)
     *x = (sherd__schema_members){ 0 };
 }
 
-static uint64_t text_bytes(const sherd__names *x)
+static uint64_t text_bytes(const sherd__namelist *x)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < x->len; i++) bytes += strlen(x->at[i]) + 1;
@@ -148,7 +149,8 @@ uint64_t sherd__schema_bytes(const sherd__schema *x)
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Reads member `name`, a text of `len` lines, if it is there. */
-static int read_names(sherd__names *out, sherd__npz *z, const char *name, size_t len, sherd_diag *d)
+static int read_names(sherd__namelist *out, sherd__npz *z, const char *name, size_t len,
+                      sherd_diag *d)
 {
     const char *where = sherd__npz_where(z);
     int64_t i = sherd__npz_find(z, name);
@@ -160,10 +162,10 @@ static int read_names(sherd__names *out, sherd__npz *z, const char *name, size_t
     char *text = sherd__alloc(h->data_len + 1);
     if (!text) return no_memory(d);
     int err = sherd__npz_read(z, (size_t)i, text, h->data_len, d);
-    if (!err && sherd__names_split(out, text, h->data_len, '\n') != 0) err = no_memory(d);
+    if (!err && sherd__namelist_split(out, text, h->data_len, '\n') != 0) err = no_memory(d);
     sherd__free(text);
     if (err) return err;
-    err = out->len == len ? sherd__names_check(out, NULL) : SHERD_EFORMAT;
+    err = out->len == len ? sherd__namelist_check(out, NULL) : SHERD_EFORMAT;
     if (err == SHERD_ENOMEM) return no_memory(d);
     return !err ? SHERD_OK
                 : sherd__fail(d, SHERD_EFORMAT, NULL,

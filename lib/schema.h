@@ -3,16 +3,16 @@
 #ifndef LIB_SCHEMA_H
 #define LIB_SCHEMA_H
 
-#include "core/names.h"
+#include "core/namelist.h"
 #include "learn/dataset.h"
 #include "learn/recipe.h"
 #include "store/npz.h"
 
 /** Zeroed: nothing is known. */
 typedef struct sherd__schema {
-    sherd__names columns;     /* of the inputs; empty: they have no names, or not different ones */
-    sherd__names target;      /* of the target's column; empty: no name, or several columns */
-    sherd__names classes;     /* in the order of outputs; empty: labels are numbers */
+    sherd__namelist columns;  /* of the inputs; empty: they have no names, or not different ones */
+    sherd__namelist target;   /* of the target's column; empty: no name, or several columns */
+    sherd__namelist classes;  /* in the order of outputs; empty: labels are numbers */
     double *mean, *deviation; /* of each input, after `divide_inputs`; NULL: not standardised */
     size_t inputs;            /* length of these */
 } sherd__schema;

@@ -45,12 +45,12 @@ typedef struct reader {
     bool header;
     /* label: index of the only target column, or cols if there is not exactly one */
     size_t cols, targets, label;
-    sherd__names names; /* fields of the header */
+    sherd__namelist names; /* fields of the header */
     uint32_t *role; /* of each column: the index of an input, TARGET, UNUSED; NULL: by `label` */
     /* determined from the first label */
     bool judged, named;
-    sherd__names classes; /* in the order of labels */
-    uint32_t *sorted;     /* labels in the order of their classes' names */
+    sherd__namelist classes; /* in the order of labels */
+    uint32_t *sorted;        /* labels in the order of their classes' names */
     sherd_diag *d;
 } reader;
 
@@ -251,8 +251,8 @@ static int take_number(const reader *r, const field *given, size_t col, double *
 
 /* ---- the first line -------------------------------------------------------------------------- */
 
-/* Copies a field without blanks around it and without the quotes that double quotes. Returns its length; a longer name is cut off
- * after size - 1 bytes. */
+/* Copies a field without blanks around it and without the quotes that double quotes. Returns its
+ * length; a longer name is cut off after size - 1 bytes. */
 static size_t text_of(const field *given, char *out, size_t size)
 {
     field f = *given;
@@ -281,7 +281,7 @@ static int read_names(reader *r)
         int err = next_field(r, &f);
         if (err) return err;
         size_t len = text_of(&f, name, sizeof name);
-        if (sherd__names_add(&r->names, name, len) != 0) return no_memory(r);
+        if (sherd__namelist_add(&r->names, name, len) != 0) return no_memory(r);
     }
     return 0;
 }
@@ -319,8 +319,8 @@ static size_t count_names(const reader *r, const char *name, size_t *at)
     return found;
 }
 
-/* Returns whether the first line has names that are wanted, so that it is a header even if they look
- * like numbers. */
+/* Returns whether the first line has names that are wanted, so that it is a header even if they
+ * look like numbers. */
 static bool has_wanted(const reader *r)
 {
     const sherd__csv_want *w = r->want;
@@ -328,7 +328,7 @@ static bool has_wanted(const reader *r)
     if (w->inputs == 0) return true; /* the file must have a header */
     if (w->label && count_names(r, w->label, &at) > 0) return true;
     while (w->columns && i < w->columns->len &&
-           sherd__names_find(&r->names, w->columns->at[i], i) < r->names.len)
+           sherd__namelist_find(&r->names, w->columns->at[i], i) < r->names.len)
         i++;
     return w->columns && i == w->columns->len;
 }
@@ -359,14 +359,14 @@ static int judge_first(reader *r, bool *numbers)
 /* Finds the columns that are wanted by their names. */
 static int place_columns(reader *r)
 {
-    const sherd__names *want = r->want->columns;
+    const sherd__namelist *want = r->want->columns;
     char name[SHOWN + 8], header[160];
     size_t expected = 0, found = 0;
     bool *seen = sherd__calloc(want->len + 1, sizeof *seen);
     r->role = sherd__alloc(r->cols * sizeof *r->role);
     int err = seen && r->role ? 0 : no_memory(r);
     for (size_t col = 0; col < r->cols && !err; col++) {
-        size_t i = sherd__names_find(want, r->names.at[col], expected);
+        size_t i = sherd__namelist_find(want, r->names.at[col], expected);
         r->role[col] = i < want->len ? (uint32_t)i : UNUSED;
         if (i == want->len) continue;
         if (seen[i])
@@ -380,7 +380,7 @@ static int place_columns(reader *r)
     for (size_t i = 0; i < want->len && !err && found < want->len; i++)
         if (!seen[i])
             err = fail(r, r->line_at, SHERD_EFORMAT,
-                       sherd__names_shown(&r->names, header, sizeof header),
+                       sherd__namelist_shown(&r->names, header, sizeof header),
                        "expected a column %s in the header, found none of that name",
                        shown((const uint8_t *)want->at[i], strlen(want->at[i]), name));
     sherd__free(seen);
@@ -445,13 +445,13 @@ static int keep_names(reader *r, sherd__csv *x)
     size_t n = 0;
     int err = 0;
     if (!r->header) return 0;
-    if (r->role) err = sherd__names_copy(&x->columns, r->want->columns);
+    if (r->role) err = sherd__namelist_copy(&x->columns, r->want->columns);
     for (size_t col = 0; col < r->cols && !err; col++) {
         uint32_t role = role_of(r, col, n);
         const char *name = r->names.at[col];
         if (role == UNUSED || (role != TARGET && r->role)) continue;
         n += role != TARGET;
-        err = sherd__names_add(role == TARGET ? &x->target : &x->columns, name, strlen(name));
+        err = sherd__namelist_add(role == TARGET ? &x->target : &x->columns, name, strlen(name));
     }
     return err ? no_memory(r) : 0;
 }
@@ -482,6 +482,16 @@ static int read_first(reader *r)
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
+static const char *label_hint(const reader *r, bool number)
+{
+    if (!r->want->names) return "labels are whole numbers from 0; `targets = values` is for others";
+    if (number)
+        return "labels are whole numbers from 0; `class_names` is for names that look like "
+               "numbers, `targets = values` for others";
+    return "labels are whole numbers from 0 in all lines, or names; `class_names` is for names "
+           "that look like numbers";
+}
+
 static int take_number_label(const reader *r, const field *f, size_t col, uint32_t *out)
 {
     char text[SHOWN + 8];
@@ -492,14 +502,8 @@ static int take_number_label(const reader *r, const field *f, size_t col, uint32
         if (err) return err;
     }
     if (!(x >= 0 && x < 4294967295.0) || x != (double)(uint32_t)x)
-        return fail(
-            r, f->begin, SHERD_EFORMAT,
-            !r->want->names ? "labels are whole numbers from 0; `targets = values` is for others"
-            : number
-                ? "labels are whole numbers from 0, or names (`class_names` if they look like numbers); "
-                  "`targets = values` is for others"
-                : "labels are whole numbers from 0 in all lines, or names; `class_names` lists names that look like numbers",
-            "field %zu: expected a label, found %s", col + 1, shown(f->at, f->len, text));
+        return fail(r, f->begin, SHERD_EFORMAT, label_hint(r, number),
+                    "field %zu: expected a label, found %s", col + 1, shown(f->at, f->len, text));
     *out = (uint32_t)x;
     return 0;
 }
@@ -525,7 +529,7 @@ static bool find_class(const reader *r, const char *name, size_t *place)
 static int add_class(reader *r, const char *name, size_t len, size_t place)
 {
     size_t n = r->classes.len;
-    if (sherd__names_add(&r->classes, name, len) != 0) return no_memory(r);
+    if (sherd__namelist_add(&r->classes, name, len) != 0) return no_memory(r);
     memmove(r->sorted + place + 1, r->sorted + place, (n - place) * sizeof *r->sorted);
     r->sorted[place] = (uint32_t)n;
     return 0;
@@ -534,7 +538,7 @@ static int add_class(reader *r, const char *name, size_t len, size_t place)
 /* Decides by the first label whether labels are names. */
 static int judge_labels(reader *r, const field *first)
 {
-    const sherd__names *given = r->want->classes;
+    const sherd__namelist *given = r->want->classes;
     size_t place;
     int err = 0;
     r->judged = true;
@@ -563,7 +567,7 @@ static int take_name(reader *r, const field *f, size_t col, uint32_t *out)
     if (!found && r->want->classes)
         return fail(r, f->begin, SHERD_EFORMAT, NULL,
                     "field %zu: expected one of the classes %s, found %s", col + 1,
-                    sherd__names_shown(r->want->classes, known, sizeof known),
+                    sherd__namelist_shown(r->want->classes, known, sizeof known),
                     shown(f->at, f->len, text));
     if (!found && r->classes.len == SHERD__CSV_CLASSES_MAX)
         return fail(r, f->begin, SHERD_EFORMAT,
@@ -594,7 +598,7 @@ static int sort_classes(reader *r, sherd__csv *x)
     int err = 0;
     for (size_t i = 0; i < n && !err; i++) {
         const char *name = r->classes.at[r->sorted[i]];
-        err = sherd__names_add(&x->classes, name, strlen(name));
+        err = sherd__namelist_add(&x->classes, name, strlen(name));
     }
     return err ? no_memory(r) : 0;
 }
@@ -695,8 +699,8 @@ int sherd__csv_parse(sherd__csv *out, const uint8_t *bytes, size_t len, const ch
     if (r.c == (locale_t)0) return sherd__fail_memory(d, "%s", where);
     int err = read_all(&r, &x);
     freelocale(r.c);
-    sherd__names_fini(&r.names);
-    sherd__names_fini(&r.classes);
+    sherd__namelist_fini(&r.names);
+    sherd__namelist_fini(&r.classes);
     sherd__free(r.role);
     sherd__free(r.sorted);
     if (err) {
@@ -725,8 +729,8 @@ void sherd__csv_fini(sherd__csv *x)
     sherd__free(x->x);
     sherd__free(x->labels);
     sherd__free(x->values);
-    sherd__names_fini(&x->columns);
-    sherd__names_fini(&x->target);
-    sherd__names_fini(&x->classes);
+    sherd__namelist_fini(&x->columns);
+    sherd__namelist_fini(&x->target);
+    sherd__namelist_fini(&x->classes);
     *x = (sherd__csv){ 0 };
 }

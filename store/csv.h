@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/names.h"
+#include "core/namelist.h"
 #include "sherd/err.h"
 
 /** Maximum number of classes that are found in a file. */
@@ -27,7 +27,7 @@ typedef struct sherd__csv_want {
     bool labels;    /* targets is 1, and the column has integers from 0 to 2^32 - 2 */
     bool names;     /* labels: it may have names of classes instead, at least in the first line; the
                        classes are the names, sorted by bytes */
-    const sherd__names
+    const sherd__namelist
         *classes; /* labels: it has these names; label i is name i. NULL: see above */
     /* target's name in the header, in any column; NULL: the last column. Only with targets 1 */
     const char *label;
@@ -35,7 +35,7 @@ typedef struct sherd__csv_want {
     size_t inputs;
     /* names of the inputs in the header, in their order; other columns are not read. NULL: all
        columns that are not targets. With `inputs` set, a file without a header has just these */
-    const sherd__names *columns;
+    const sherd__namelist *columns;
 } sherd__csv_want;
 
 typedef struct sherd__csv {
@@ -43,8 +43,8 @@ typedef struct sherd__csv {
     uint32_t *labels; /* one per row; NULL if there are none */
     double *values;   /* rows x targets, finite; NULL if targets are labels or absent */
     size_t rows, inputs;
-    sherd__names columns, target; /* names of inputs and targets; empty without a header */
-    sherd__names classes;         /* found in the file; empty: labels are numbers or wanted names */
+    sherd__namelist columns, target; /* names of inputs and targets; empty without a header */
+    sherd__namelist classes; /* found in the file; empty: labels are numbers or wanted names */
 } sherd__csv;
 
 /**
@@ -53,7 +53,8 @@ typedef struct sherd__csv {
  * "WHERE:LINE:COLUMN:"; columns are counted in bytes from 1. The caller frees *out with
  * sherd__csv_fini. Errors: SHERD_EFORMAT: a field that is not valid for its column (including nan,
  * infinity and values outside the range of a double), lines of unequal length, unclosed quotes, no
- * example, no column of that name or more than one, more than SHERD__CSV_CLASSES_MAX classes; SHERD_ESHAPE: no column is left for inputs; SHERD_ENOMEM.
+ * example, no column of that name or more than one, more than SHERD__CSV_CLASSES_MAX classes;
+ * SHERD_ESHAPE: no column is left for inputs; SHERD_ENOMEM.
  */
 int sherd__csv_parse(sherd__csv *out, const uint8_t *bytes, size_t len, const char *where,
                      const sherd__csv_want *want, sherd_diag *d) SHERD_MUST;

@@ -25,7 +25,8 @@ extern "C" {
 typedef struct sherd_data_source {
     size_t size;      /* sizeof(sherd_data_source) */
     const char *path; /* a folder of IDX files (.gz or not), a .npy or .csv whose last columns are
-                         targets, or a .npz with members x and y, or x_train, y_train, x_test and
+                         targets (in a .csv also names of classes, and any column that the recipe
+                         names), or a .npz with members x and y, or x_train, y_train, x_test and
                          y_test */
     sherd_view x, y;  /* inputs, a row for each example, and their targets: a column of labels
                          (whole numbers from 0), or values if the recipe says so. Any dtype and
@@ -52,10 +53,10 @@ typedef struct sherd_data_info {
 /**
  * Loads the examples that a recipe trains on and checks all of them: finite values, labels below
  * the number of outputs, as many inputs as the network has. The recipe's `examples`, `holdout`,
- * `divide_inputs` and `standardise` are applied. from NULL: the recipe's own source. seed: 32 bytes that generated
- * examples and the choice of held-out ones derive from; NULL: fresh. Arrays are borrowed until
- * sherd_data_free, where they need not be converted. The caller frees *out with sherd_data_free; it
- * is NULL on failure.
+ * `divide_inputs` and `standardise` are applied. from NULL: the recipe's own source. seed: 32 bytes
+ * that generated examples and the choice of held-out ones derive from; NULL: fresh. Arrays are
+ * borrowed until sherd_data_free, where they need not be converted. The caller frees *out with
+ * sherd_data_free; it is NULL on failure.
  *
  * Errors: SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT, SHERD_ESHAPE; SHERD_ERANGE (a value that is not
  * finite); SHERD_EINVAL (a recipe for files, and no file); SHERD_ENOMEM. The message names the

@@ -1,7 +1,7 @@
 /*
  * Confusion matrices. They are counted once, by a pass on this machine in the arithmetic of the
- * training, and not during the epochs: nodes are not asked again, and in fixed point the bits, and so
- * the counts, are those of the last validation.
+ * training, and not during the epochs: nodes are not asked again, and in fixed point the bits, and
+ * so the counts, are those of the last validation.
  */
 #include <string.h>
 

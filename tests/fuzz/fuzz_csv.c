@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     static char *names[] = { "a", "y" };
-    static const sherd__names list = { .at = names, .len = 2 };
+    static const sherd__namelist list = { .at = names, .len = 2 };
     static const sherd__csv_want wants[] = {
         { .targets = 1, .labels = true, .names = true },
         { .targets = 1, .labels = true, .names = true, .columns = &list },

@@ -130,12 +130,12 @@ static void the_target_is_the_last_column_a_named_one_or_absent(void **s)
 static const sherd__csv_want named_labels = { .targets = 1, .labels = true, .names = true };
 
 /* Returns a list that shares memory with the names given. */
-static sherd__names list(char **names, size_t len)
+static sherd__namelist list(char **names, size_t len)
 {
-    return (sherd__names){ .at = names, .len = len };
+    return (sherd__namelist){ .at = names, .len = len };
 }
 
-static void has_names(const sherd__names *x, const char *const *names, size_t len)
+static void has_names(const sherd__namelist *x, const char *const *names, size_t len)
 {
     assert_int_equal(x->len, len);
     for (size_t i = 0; i < len; i++) assert_string_equal(x->at[i], names[i]);
@@ -188,7 +188,7 @@ static void given_classes_number_the_labels(void **s)
 {
     (void)s;
     char *names[] = { "yes", "-1", "no" };
-    const sherd__names classes = list(names, 3);
+    const sherd__namelist classes = list(names, 3);
     const sherd__csv_want given = { .targets = 1, .labels = true, .classes = &classes };
     sherd__csv c;
     assert_int_equal(parse(&c, "1,no\n2,yes\n3,-1\n", &given, NULL), 0);
@@ -215,7 +215,7 @@ static void columns_are_found_by_their_names(void **s)
 {
     (void)s;
     char *names[] = { "b", "2020" };
-    const sherd__names columns = list(names, 2);
+    const sherd__namelist columns = list(names, 2);
     static const char *const order[] = { "b", "2020" };
     const sherd__csv_want
         by_name = { .targets = 1, .labels = true, .columns = &columns, .label = "y" },
@@ -495,7 +495,7 @@ static void hostile_texts_take_time_in_proportion_to_their_length(void **s)
     char *text = malloc(len);
     double began = sherd__clock_s();
     char *one[] = { "a" };
-    const sherd__names columns = list(one, 1);
+    const sherd__namelist columns = list(one, 1);
     const sherd__csv_want by_name = { .targets = 1,
                                       .labels = true,
                                       .names = true,
@@ -559,7 +559,7 @@ static void without_memory_nothing_is_read(void **s)
     }
     static const char text[] = "b,id,kind\n1,2,u\n3,4,v\n";
     char *one[] = { "b" };
-    const sherd__names columns = list(one, 1);
+    const sherd__namelist columns = list(one, 1);
     const sherd__csv_want want = {
         .targets = 1, .labels = true, .names = true, .columns = &columns
     };

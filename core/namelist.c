@@ -1,5 +1,5 @@
 /* Lists of names. A name is an allocation of its own, so a list can be sorted by its pointers. */
-#include "core/names.h"
+#include "core/namelist.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define CAP_FIRST 16u
 
-int sherd__names_add(sherd__names *x, const char *name, size_t len)
+int sherd__namelist_add(sherd__namelist *x, const char *name, size_t len)
 {
     if (x->len == x->cap) {
         size_t cap = x->cap > 0 ? 2 * x->cap : CAP_FIRST;
@@ -26,7 +26,7 @@ int sherd__names_add(sherd__names *x, const char *name, size_t len)
     return SHERD_OK;
 }
 
-int sherd__names_split(sherd__names *x, const char *text, size_t len, char separator)
+int sherd__namelist_split(sherd__namelist *x, const char *text, size_t len, char separator)
 {
     const char *end = text + len;
     for (;;) {
@@ -34,24 +34,24 @@ int sherd__names_split(sherd__names *x, const char *text, size_t len, char separ
         const char *last = next ? next : end;
         while (part < last && *part == ' ') part++;
         while (last > part && last[-1] == ' ') last--;
-        int err = sherd__names_add(x, part, (size_t)(last - part));
+        int err = sherd__namelist_add(x, part, (size_t)(last - part));
         if (err || !next) return err;
         text = next + 1;
     }
 }
 
-int sherd__names_copy(sherd__names *out, const sherd__names *x)
+int sherd__namelist_copy(sherd__namelist *out, const sherd__namelist *x)
 {
-    *out = (sherd__names){ 0 };
+    *out = (sherd__namelist){ 0 };
     for (size_t i = 0; i < x->len; i++) {
-        if (sherd__names_add(out, x->at[i], strlen(x->at[i])) == 0) continue;
-        sherd__names_fini(out);
+        if (sherd__namelist_add(out, x->at[i], strlen(x->at[i])) == 0) continue;
+        sherd__namelist_fini(out);
         return SHERD_ENOMEM;
     }
     return SHERD_OK;
 }
 
-char *sherd__names_text(const sherd__names *x, char separator, size_t *len)
+char *sherd__namelist_text(const sherd__namelist *x, char separator, size_t *len)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < x->len; i++) bytes += strlen(x->at[i]) + 1;
@@ -69,7 +69,7 @@ char *sherd__names_text(const sherd__names *x, char separator, size_t *len)
     return text;
 }
 
-size_t sherd__names_find(const sherd__names *x, const char *name, size_t guess)
+size_t sherd__namelist_find(const sherd__namelist *x, const char *name, size_t guess)
 {
     if (guess < x->len && strcmp(x->at[guess], name) == 0) return guess;
     size_t i = 0;
@@ -90,7 +90,7 @@ static bool is_text(const char *name)
     return n > 0 && n <= SHERD__NAME_MAX;
 }
 
-int sherd__names_check(const sherd__names *x, size_t *bad)
+int sherd__namelist_check(const sherd__namelist *x, size_t *bad)
 {
     size_t at = 0, mine;
     if (!bad) bad = &mine;
@@ -103,12 +103,12 @@ int sherd__names_check(const sherd__names *x, size_t *bad)
     qsort(sorted, x->len, sizeof *sorted, by_bytes);
     size_t i = 1;
     while (i < x->len && by_bytes(&sorted[i - 1], &sorted[i]) != 0) i++;
-    if (i < x->len) *bad = sherd__names_find(x, sorted[i], 0);
+    if (i < x->len) *bad = sherd__namelist_find(x, sorted[i], 0);
     sherd__free(sorted);
     return i < x->len ? SHERD_EFORMAT : SHERD_OK;
 }
 
-const char *sherd__names_shown(const sherd__names *x, char *out, size_t size)
+const char *sherd__namelist_shown(const sherd__namelist *x, char *out, size_t size)
 {
     size_t at = 0;
     out[0] = '\0';
@@ -123,9 +123,9 @@ const char *sherd__names_shown(const sherd__names *x, char *out, size_t size)
     return out;
 }
 
-void sherd__names_fini(sherd__names *x)
+void sherd__namelist_fini(sherd__namelist *x)
 {
     for (size_t i = 0; i < x->len; i++) sherd__free(x->at[i]);
     sherd__free(x->at);
-    *x = (sherd__names){ 0 };
+    *x = (sherd__namelist){ 0 };
 }
