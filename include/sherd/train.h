@@ -193,7 +193,7 @@ typedef struct sherd_train_options {
 
     const uint64_t *seed_number; /* a number, at most SHERD_TRAIN_SEED_MAX, from which parameters,
                                     order and held-out examples derive. Permutations do not, since
-                                    it can be guessed: they are fresh. NULL: none. Excludes `seed` */
+                                    it can be guessed: they are fresh. Only without `seed` */
 } sherd_train_options;
 
 typedef struct sherd_training sherd_training;
