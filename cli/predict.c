@@ -148,6 +148,8 @@ static const sherd__example examples[] = {
     { "sherd predict model.npz images.npy -o out.npy", "outputs for each row, computed locally" },
     { "sherd predict model.npz ~/mnist -o out.npy --labels",
       "classes of MNIST's test images, and their accuracy" },
+    { "sherd predict model.npz new.csv -o classes.csv --labels",
+      "names of classes, with columns found by the names in the header" },
     { "sherd predict model.npz images.npy -o out.npy -n 3 --scheme share --check",
       "over nodes that learn neither images nor weights; compared with the local result" },
     { 0 },

@@ -360,7 +360,7 @@ static int judge_first(reader *r, bool *numbers)
 static int place_columns(reader *r)
 {
     const sherd__namelist *want = r->want->columns;
-    char name[SHOWN + 8], header[160];
+    char name[SHOWN + 8], header[160], hint[200];
     size_t expected = 0, found = 0;
     bool *seen = sherd__calloc(want->len + 1, sizeof *seen);
     r->role = sherd__alloc(r->cols * sizeof *r->role);
@@ -377,10 +377,11 @@ static int place_columns(reader *r)
         expected = i + 1;
         found++;
     }
+    snprintf(hint, sizeof hint, "its columns are %s",
+             sherd__namelist_shown(&r->names, header, sizeof header));
     for (size_t i = 0; i < want->len && !err && found < want->len; i++)
         if (!seen[i])
-            err = fail(r, r->line_at, SHERD_EFORMAT,
-                       sherd__namelist_shown(&r->names, header, sizeof header),
+            err = fail(r, r->line_at, SHERD_EFORMAT, hint,
                        "expected a column %s in the header, found none of that name",
                        shown((const uint8_t *)want->at[i], strlen(want->at[i]), name));
     sherd__free(seen);
