@@ -199,7 +199,7 @@ typedef struct sherd__evaluation {
     const sherd__dataset *data;
     sherd_kept *kept;
     size_t batch;
-    uint64_t step; /* number of steps made before, for e.begin */
+    uint64_t step;       /* number of steps made before, for e.begin */
     uint64_t *confusion; /* outputs x outputs counts, to which label and largest output of each
                             example are added; NULL: not counted */
 } sherd__evaluation;
