@@ -49,7 +49,9 @@ static int generate(training *t, size_t examples, sherd_diag *d)
     int err = inputs == SHERD__DIGIT_PIXELS
                   ? sherd__generate_digits(&all, 0, examples, d)
                   : sherd__generate_random(&all, examples, inputs, 10, seed, d);
-    if (!err) err = sherd__dataset_copy(&t->data, &all, NULL, examples, t->recipe.divide_inputs, d);
+    if (!err)
+        err = sherd__dataset_copy(&t->data, &all, NULL, examples,
+                                  &(sherd__input_scale){ .divide = t->recipe.divide_inputs }, d);
     sherd__dataset_fini(&all);
     if (err || t->recipe.precision != SHERD_F32 || t->data.x.dtype != SHERD_F64) return err;
     float *narrow = t->data.owned[0]; /* in place */
@@ -187,7 +189,7 @@ static int step(training *t, double *seconds, sherd_diag *d)
         if (given)
             s.batch.first = (size_t)sherd__train_order_batch(order, t->number) * order->batch;
         if (!given && !t->batch.x.rows)
-            err = sherd__dataset_copy(&t->batch, &t->data, t->rows, s.len, 1, d);
+            err = sherd__dataset_copy(&t->batch, &t->data, t->rows, s.len, NULL, d);
         if (!err && !given) gather(t, s.len);
         sherd__dataset part = given ? sherd__dataset_part(&t->data, s.batch.first, s.len)
                                     : t->batch;
@@ -478,8 +480,9 @@ static int find_loss(const slowed *s, double *loss, size_t *at, sherd_diag *d)
     for (*at = last ? s->len - 1 : 0; *at < s->len && !err; ++*at) {
         sherd__network_set(n, s->path + *at * s->params);
         err = sherd__train_evaluate(n, e,
-                                    &(sherd__evaluation){ &t->recipe, &t->data, NULL,
-                                                          t->data.x.rows, 0 },
+                                    &(sherd__evaluation){ .recipe = &t->recipe,
+                                                          .data = &t->data,
+                                                          .batch = t->data.x.rows },
                                     &here, &accuracy, d);
         if (!err && (last || here <= *loss)) break;
     }

@@ -20,11 +20,11 @@ static int need_files(const sherd_node_options *o, bool starts, sherd_diag *d)
 
 static int read_data(sherd__cli *cli, sherd_node_data *x, sherd_node_options *o, sherd_diag *d)
 {
-    static const char *const ours[] = { "label",          "any-peers", "any-roster",
-                                        "epsilon",        "delta",     "ledger",
-                                        "require-ledger", "min-nodes", "min-colluding",
-                                        "min-rows",       "max-rows",  "max-rounds",
-                                        "max-rounds-day", NULL };
+    static const char *const ours[] = {
+        "label",    "columns",    "classes",        "any-peers", "any-roster",    "epsilon",
+        "delta",    "ledger",     "require-ledger", "min-nodes", "min-colluding", "min-rows",
+        "max-rows", "max-rounds", "max-rounds-day", NULL
+    };
     const char *path = sherd__opt_text(cli, "data");
     const char *idle = path ? NULL : sherd__opts_forget_unless_argv(cli, ours);
     if (idle)
@@ -33,6 +33,8 @@ static int read_data(sherd__cli *cli, sherd_node_data *x, sherd_node_options *o,
     *x = (sherd_node_data){ .size = sizeof *x,
                             .path = path,
                             .label = sherd__opt_text(cli, "label"),
+                            .columns = sherd__opt_text(cli, "columns"),
+                            .classes = sherd__opt_text(cli, "classes"),
                             .ledger = sherd__opt_text(cli, "ledger"),
                             .require_ledger = sherd__opt_flag(cli, "require-ledger"),
                             .epsilon = sherd__opt_real(cli, "epsilon"),
@@ -104,6 +106,12 @@ const sherd__option sherd__node_options_table[] = {
               "node (train --aggregate secure)" },
     { .name = "label", .type = SHERD__TEXT, .arg = "NAME",
       .help = "the target column of a .csv, by its name in the first line" },
+    { .name = "columns", .type = SHERD__TEXT, .arg = "NAMES",
+      .help = "the input columns of a .csv, by their names, as a,b,c, in the order of the "
+              "network's inputs [all but the target]" },
+    { .name = "classes", .type = SHERD__TEXT, .arg = "NAMES",
+      .help = "names of classes in a .csv, as cat,dog, in the order of the network's outputs, the "
+              "same at all nodes [labels are numbers]" },
     { .name = "peers", .type = SHERD__FILE, .arg = "FILE",
       .help = "file that lists the nodes that may be in a sum with this one, one per line as in a "
               "node file: the lines that --print-line printed at each of them" },

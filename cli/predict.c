@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/confusion.h"
 #include "cli/fields.h"
 #include "cli/paths.h"
 #include "cli/progress.h"
@@ -13,7 +14,7 @@
 #include "core/clock.h"
 #include "sherd/data.h"
 #include "sherd/model.h"
-#include "sherd/npy.h"
+#include "sherd/train.h"
 
 typedef struct predict {
     sherd__cli *cli;
@@ -23,7 +24,8 @@ typedef struct predict {
     sherd_cluster *cluster;
     sherd_predict_options o;
     sherd_predict_report report;
-    double *y; /* rows x outputs */
+    double *y;                  /* rows x outputs */
+    sherd__confusion confusion; /* if labels are known */
     sherd__progress_line progress;
 } predict;
 
@@ -37,7 +39,9 @@ static int prepare(predict *p, sherd_diag *d)
 {
     sherd__cli *cli = p->cli;
     int err = sherd__paths_differ(cli, 2, d);
-    if (!err) err = sherd__paths_output(cli, ".npy", d);
+    const char *csv = strrchr(sherd__opt_text(cli, "output"), '.');
+    bool text = csv && strcmp(csv, ".csv") == 0;
+    if (!err) err = sherd__paths_output(cli, text ? NULL : ".npy", d);
     if (!err) err = sherd__remote_products_read(&p->over, cli, d);
     p->o = (sherd_predict_options){ .size = sizeof p->o,
                                     .hooks = { sherd__cli_stops, NULL, on_progress, p },
@@ -48,11 +52,12 @@ static int prepare(predict *p, sherd_diag *d)
                                     .name = cli->args[1] };
     if (!err) err = sherd_model_load(&p->model, cli->args[0], d);
     if (!err && p->over.nodes) err = sherd_model_predict_check(p->model, &p->o, d);
-    if (!err) err = sherd_data_inputs(&p->data, sherd_model_recipe(p->model), cli->args[1], d);
+    if (!err) err = sherd_model_inputs_load(&p->data, p->model, cli->args[1], d);
     if (err) return err;
     size_t rows = sherd_data_x(p->data, SHERD_DATA_TRAINING).rows;
     sherd_view y = sherd_data_y(p->data, SHERD_DATA_TRAINING);
     p->o.labels = y.dtype == SHERD_U32 ? y.data : NULL;
+    p->confusion = (sherd__confusion){ .model = p->model, .of = "labelled" };
     p->y = sherd__calloc(rows, sherd_model_outputs(p->model) * sizeof *p->y);
     if (p->y) return 0;
     return sherd__fail_memory(d, "the outputs of %zu rows", rows);
@@ -61,15 +66,24 @@ static int prepare(predict *p, sherd_diag *d)
 static int save(const predict *p, sherd_diag *d)
 {
     const char *path = sherd__opt_text(p->cli, "output");
-    size_t rows = p->report.rows, width = p->report.outputs;
+    sherd_view y = sherd_view_c(p->y, SHERD_F64, p->report.rows, p->report.outputs);
     if (strcmp(path, "-") == 0) path = "/dev/stdout";
-    if (!sherd__opt_flag(p->cli, "labels"))
-        return sherd_npy_save(path, sherd_view_c(p->y, SHERD_F64, rows, width), d);
-    uint32_t *labels = sherd__calloc(rows, sizeof *labels);
-    if (!labels) return sherd__fail_memory(d, "the labels");
-    sherd_predict_labels(p->y, width, rows, width, labels);
-    int err = sherd_npy_save(path, sherd_view_c(labels, SHERD_U32, rows, 1), d);
-    sherd__free(labels);
+    return sherd_model_predictions_save(p->model, path, y, sherd__opt_flag(p->cli, "labels"), d);
+}
+
+static int count_confusion(predict *p, sherd_diag *d)
+{
+    size_t rows = p->report.rows, width = p->report.outputs;
+    sherd__confusion *c = &p->confusion;
+    if (!p->o.labels || width > SHERD_TRAIN_CONFUSION_MAX) return 0;
+    uint32_t *predicted = sherd__calloc(rows, sizeof *predicted);
+    c->counts = sherd__calloc(width * width, sizeof *c->counts);
+    int err = predicted && c->counts ? 0 : sherd__fail_memory(d, "the confusion matrix");
+    if (!err) {
+        sherd_predict_labels(p->y, width, rows, width, predicted);
+        sherd_predict_confusion(p->o.labels, predicted, rows, width, c->counts);
+    }
+    sherd__free(predicted);
     return err;
 }
 
@@ -87,6 +101,7 @@ static int report_result(const predict *p, int err, sherd_diag *d)
         if (r->checked)
             sherd__cli_say(cli, "equal: yes, bit for bit (%zu outputs, computed locally, too)",
                            (size_t)(r->rows * r->outputs));
+        if (!cli->quiet) sherd__confusion_print(&p->confusion, stderr);
         if (!isnan(r->accuracy))
             sherd__cli_say(cli, "accuracy %.5f on the labels in the data", r->accuracy);
         sherd__cli_say(cli, "wrote %s", sherd__opt_text(cli, "output"));
@@ -94,6 +109,8 @@ static int report_result(const predict *p, int err, sherd_diag *d)
     }
     json_t *o = sherd__cli_json_new(cli);
     sherd__fields_json(o, r, sherd_predict_report_fields, without);
+    if (p->confusion.counts)
+        json_object_set_new(o, "confusion", sherd__confusion_json(&p->confusion));
     return err ? sherd__cli_json_fail(p->cli, o, err, d) : sherd__cli_json_end(cli, o, d);
 }
 
@@ -109,6 +126,7 @@ static int run(predict *p, sherd_diag *d)
     err = sherd_model_predict(p->model, sherd_data_x(p->data, SHERD_DATA_TRAINING), p->y,
                               sherd_model_outputs(p->model), &p->o, &p->report, d);
     sherd__progress_fini(&p->progress);
+    if (!err) err = count_confusion(p, d);
     if (!err) err = save(p, d);
     return err ? err : report_result(p, sherd_cluster_end(p->cluster, d), d);
 }
@@ -122,6 +140,7 @@ static int run_predict(sherd__cli *cli, sherd_diag *d)
     sherd_data_free(p.data);
     sherd_model_free(p.model);
     sherd__free(p.y);
+    sherd__free(p.confusion.counts);
     return err;
 }
 
@@ -129,6 +148,8 @@ static const sherd__example examples[] = {
     { "sherd predict model.npz images.npy -o out.npy", "outputs for each row, computed locally" },
     { "sherd predict model.npz ~/mnist -o out.npy --labels",
       "classes of MNIST's test images, and their accuracy" },
+    { "sherd predict model.npz new.csv -o classes.csv --labels",
+      "names of classes, with columns found by the names in the header" },
     { "sherd predict model.npz images.npy -o out.npy -n 3 --scheme share --check",
       "over nodes that learn neither images nor weights; compared with the local result" },
     { 0 },
@@ -136,9 +157,10 @@ static const sherd__example examples[] = {
 
 /* clang-format off */
 static const sherd__option options[] = {
-    SHERD__OPT_OUTPUT_STREAM("OUT.npy"),
+    SHERD__OPT_OUTPUT_STREAM("OUT.npy|OUT.csv"),
     { .name = "labels", .type = SHERD__FLAG,
-      .help = "write the index of the largest output of each row instead of the outputs" },
+      .help = "write the class of each row instead of the outputs: the index of its largest "
+              "output, or in a .csv the class's name" },
     SHERD__OPT_ELEMENTWISE,
     SHERD__OPTS_CLUSTER,
     SHERD__OPTS_OVER,
@@ -154,13 +176,16 @@ static const sherd__option options[] = {
 
 const sherd__verb sherd__verb_predict = {
     .name = "predict",
-    .usage = "MODEL.npz DATA -o OUT.npy",
+    .usage = "MODEL.npz DATA -o OUT",
     .summary = "compute the outputs of a trained network, locally or over nodes",
     .details =
         "MODEL.npz is a file that sherd train wrote. DATA is a .npy with an example in each row, a "
         ".npz with a member x, a .csv, an IDX file, or a folder of IDX files, of which the test "
         "images are used. The outputs are those of the last layer, float64; with cross-entropy "
-        "these are the inputs of the softmax.",
+        "these are the inputs of the softmax. OUT is a .npy, or a .csv if its name ends so. The "
+        "columns of a .csv with a header are found by the names that the model has, in any order; "
+        "the labels may be missing. If the data have labels, accuracy and a confusion matrix are "
+        "reported.",
     .examples = examples,
     .options = options,
     .args_min = 2,

@@ -17,6 +17,7 @@
 #include "cli/nodes.h"
 #include "cli/paths.h"
 #include "cli/plot.h"
+#include "core/alloc.h"
 #include "core/clock.h"
 #include "core/rand.h"
 #include "core/wipe.h"
@@ -163,6 +164,7 @@ static int run_train(sherd__cli *cli, sherd_diag *d)
     sherd__progress_fini(&t.progress);
     sherd__jsonl_close(&t.log);
     sherd__jsonl_close(&t.trace);
+    sherd__free(t.confusion.counts);
     sherd_training_free(t.training);
     sherd_model_free(t.initial);
     sherd_recipe_free(t.recipe);
@@ -278,9 +280,10 @@ static const sherd__option options[] = {
     SHERD__OPT_MODE,
     SHERD__OPT_BITS,
     SHERD__OPT_ROUNDING,
-    { .name = "seed", .type = SHERD__FILE, .arg = "FILE",
+    { .name = "seed", .type = SHERD__FILE, .arg = "N|FILE",
       .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,
-      .help = "32 bytes from which weights, order and permutations are derived [fresh]" },
+      .help = "a number from which weights, order and held-out examples are derived, or a file of "
+              "32 bytes, from which permutations are derived too [fresh]" },
     { .name = "check", .type = SHERD__FLAG,
       .help = "also train locally and compare all parameters after each epoch; exit 9 if they "
               "differ" },

@@ -7,6 +7,7 @@
 #define CLI_TRAIN_H
 
 #include "cli/cli.h"
+#include "cli/confusion.h"
 #include "cli/jsonl.h"
 #include "cli/progress.h"
 #include "cli/remote_products.h"
@@ -18,6 +19,7 @@ typedef struct sherd__train {
     sherd_recipe *recipe;
     sherd_model *initial;
     uint8_t seed[32];
+    uint64_t seed_number;
     sherd__remote_products over;
     sherd_train_options o;
     sherd_collective among; /* of t->o */
@@ -28,8 +30,9 @@ typedef struct sherd__train {
     sherd__jsonl log, trace; /* --log, --trace; fd is -1 without it */
     bool trace_failed;       /* a line of the trace could not be written */
     sherd__progress_line progress;
-    bool plotted;   /* --plot was drawn */
-    json_t *result; /* --json: printed after everything else has ended; or NULL */
+    sherd__confusion confusion; /* at the end, if there are labels */
+    bool plotted;               /* --plot was drawn */
+    json_t *result;             /* --json: printed after everything else has ended; or NULL */
 } sherd__train;
 
 /* ---- options (train_options.c) --------------------------------------------------------------- */

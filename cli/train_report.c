@@ -59,6 +59,7 @@ static void set_training(const sherd__train *t, json_t *o)
     json_object_set_new(o, "recipe", json_string(sherd_recipe_text(t->recipe)));
     json_object_set_new(o, "data", sherd__cli_json_text(data_of(t).text));
     sherd__fields_json_of(o, &r, sherd_train_report_fields, names);
+    if (r.seed_known) json_object_set_new(o, "seed", json_integer((json_int_t)r.seed_number));
     if (!r.among) json_object_del(o, "among");
     if (!r.scheme) json_object_del(o, "scheme");
     if (r.meta) json_object_set_new(o, "meta", sherd__cli_json_text(r.meta));
@@ -443,6 +444,7 @@ static void print_end(const sherd__train *t)
                "after %s%" PRIu64 " epoch%s\n",
                r.parameters, r.epochs_checked == 1 ? "" : "each of ", r.epochs_checked,
                r.epochs_checked == 1 ? "" : "s");
+    if (r.seed_known) printf("seed: %" PRIu64 "\n", r.seed_number);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         const char *path = sherd__opt_text(t->cli, files[i][0]);
         if (path && (strcmp(files[i][0], "plot") != 0 || t->plotted))
@@ -469,6 +471,8 @@ static json_t *result_object(const sherd__train *t)
         json_object_set_new(o, "check",
                             json_pack("{s:b, s:I}", "equal", 1, "epochs",
                                       (json_int_t)r.epochs_checked));
+    if (t->confusion.counts)
+        json_object_set_new(o, "confusion", sherd__confusion_json(&t->confusion));
     json_t *gradients = gradients_object(t), *secure = secure_object(t),
            *exposures = exposures_of(t);
     if (exposures) json_object_set_new(o, "exposures", exposures);
@@ -480,9 +484,28 @@ static json_t *result_object(const sherd__train *t)
     return o;
 }
 
+/* Counts what the trained network confuses, if it classifies examples of this process. */
+static void count_confusion(sherd__train *t)
+{
+    sherd__confusion *c = &t->confusion;
+    sherd_data_part part;
+    c->model = sherd_training_model(t->training);
+    size_t n = sherd_model_outputs(c->model);
+    if (!sherd__train_is_first(t) || n > SHERD_TRAIN_CONFUSION_MAX) return;
+    c->counts = sherd__calloc(n * n, sizeof *c->counts);
+    if (!c->counts) return;
+    if (sherd_training_confusion(t->training, c->counts, &part, NULL) == 0) {
+        c->of = part == SHERD_DATA_VALIDATION ? "validation" : "training";
+        return;
+    }
+    sherd__free(c->counts);
+    c->counts = NULL;
+}
+
 int sherd__train_report_end(sherd__train *t, int err, sherd_diag *d)
 {
     sherd__progress_fini(&t->progress);
+    if (!err) count_confusion(t);
     int e = trace_end(t, err ? NULL : d);
     if (!err) err = e;
     e = log_end(t, err, d);
@@ -492,6 +515,7 @@ int sherd__train_report_end(sherd__train *t, int err, sherd_diag *d)
         return err;
     }
     print_table(t);
+    sherd__confusion_print(&t->confusion, stdout);
     if (!err) print_end(t);
     return err;
 }

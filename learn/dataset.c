@@ -5,6 +5,7 @@
 #include "learn/dataset.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -85,11 +86,11 @@ static sherd_dtype quotient_dtype(sherd_dtype t, double divide)
                                                                                   : SHERD_F64;
 }
 
-static void copy_row(sherd_view x, size_t row, double divide, sherd_dtype t, uint8_t *out,
-                     double *scratch)
+static void copy_row(sherd_view x, size_t row, const sherd__input_scale *by, sherd_dtype t,
+                     uint8_t *out, double *scratch)
 {
     size_t size = sherd_dtype_size(t);
-    if (t == x.dtype && divide == 1) {
+    if (t == x.dtype && by->divide == 1 && !by->mean) {
         for (size_t c = 0; c < x.cols; c++) {
             ptrdiff_t at = (ptrdiff_t)row * x.row_stride + (ptrdiff_t)c * x.col_stride;
             memcpy(out + c * size, (const uint8_t *)x.data + at * (ptrdiff_t)size, size);
@@ -98,7 +99,8 @@ static void copy_row(sherd_view x, size_t row, double divide, sherd_dtype t, uin
     }
     sherd__view_row_f64(x, row, 0, x.cols, scratch);
     for (size_t c = 0; c < x.cols; c++) {
-        double v = scratch[c] / divide;
+        double v = scratch[c] / by->divide;
+        if (by->mean) v = (v - by->mean[c]) / by->deviation[c];
         float f = (float)v;
         memcpy(out + c * size, t == SHERD_F32 ? (void *)&f : (void *)&v, size);
     }
@@ -111,9 +113,11 @@ static int no_memory(size_t rows, size_t cols, sherd_diag *d)
 }
 
 int sherd__dataset_copy(sherd__dataset *out, const sherd__dataset *s, const uint32_t *rows,
-                        size_t len, double divide, sherd_diag *d)
+                        size_t len, const sherd__input_scale *by, sherd_diag *d)
 {
-    sherd_dtype t = quotient_dtype(s->x.dtype, divide);
+    static const sherd__input_scale unchanged = { .divide = 1 };
+    if (!by) by = &unchanged;
+    sherd_dtype t = by->mean ? SHERD_F64 : quotient_dtype(s->x.dtype, by->divide);
     size_t size = sherd_dtype_size(t), each = s->x.cols * size, bytes, targets;
     sherd__dataset r = { .classes = s->classes, .width = s->width };
     bool labels = s->targets.labels != NULL;
@@ -131,7 +135,7 @@ int sherd__dataset_copy(sherd__dataset *out, const sherd__dataset *s, const uint
     }
     for (size_t i = 0; i < len; i++) {
         size_t row = rows ? rows[i] : i;
-        copy_row(s->x, row, divide, t, x + i * each, scratch);
+        copy_row(s->x, row, by, t, x + i * each, scratch);
         if (labels) memcpy(to + i * target_size, s->targets.labels + row, target_size);
         else memcpy(to + i * target_size, s->targets.values + row * s->width, target_size);
     }
@@ -141,4 +145,63 @@ int sherd__dataset_copy(sherd__dataset *out, const sherd__dataset *s, const uint
     else r.targets.values = r.owned[1];
     *out = r;
     return SHERD_OK;
+}
+
+/* ---- mean and deviation ---------------------------------------------------------------------- */
+
+/* Sums of a column; the second pass has the mean. */
+typedef struct moments {
+    double least, most, sum, error, squares;
+} moments;
+
+static int judge_column(const moments *m, size_t rows, double mean, double *deviation)
+{
+    double n = (double)rows, variance = (m->squares - m->error * m->error / n) / n;
+    *deviation = variance > 0 ? sqrt(variance) : 1;
+    return isfinite(mean) && isfinite(m->squares) && isfinite(variance) ? SHERD_OK : SHERD_ERANGE;
+}
+
+/* Adds a row to the sums of all columns; means NULL: to those of the first pass. */
+static void add_row(moments *m, const double *row, size_t cols, double divide, const double *means)
+{
+    for (size_t c = 0; c < cols; c++) {
+        double v = row[c] / divide;
+        if (means) {
+            double e = v - means[c];
+            m[c].error += e; /* corrects the rounding of the mean */
+            m[c].squares += e * e;
+            continue;
+        }
+        m[c].sum += v;
+        if (v < m[c].least) m[c].least = v;
+        if (v > m[c].most) m[c].most = v;
+    }
+}
+
+int sherd__dataset_measure(const sherd__dataset *s, const char *name, double divide, double *mean,
+                           double *deviation, sherd_diag *d)
+{
+    size_t rows = s->x.rows, cols = s->x.cols;
+    moments *m = sherd__calloc(cols + 1, sizeof *m);
+    double *row = sherd__calloc(cols + 1, sizeof *row);
+    int err = m && row ? SHERD_OK : no_memory(rows, cols, d);
+    for (size_t c = 0; c < cols && !err; c++)
+        m[c] = (moments){ .least = INFINITY, .most = -INFINITY };
+    for (size_t pass = 0; pass < 2 && !err; pass++) {
+        for (size_t i = 0; i < rows; i++) {
+            sherd__view_row_f64(s->x, i, 0, cols, row);
+            add_row(m, row, cols, divide, pass > 0 ? mean : NULL);
+        }
+        for (size_t c = 0; c < cols && pass == 0; c++)
+            /* of equal numbers exactly, so that their differences are 0 */
+            mean[c] = m[c].least == m[c].most ? m[c].least : m[c].sum / (double)rows;
+    }
+    for (size_t c = 0; c < cols && !err; c++)
+        if (judge_column(&m[c], rows, mean[c], &deviation[c]) != 0)
+            err = sherd__fail(d, SHERD_ERANGE, "divide_inputs, or leave the column out",
+                              "%s: the numbers of column %zu are too large to be standardised",
+                              name, c);
+    sherd__free(row);
+    sherd__free(m);
+    return err;
 }

@@ -32,14 +32,28 @@ int sherd__dataset_check(const sherd__dataset *s, const char *name, size_t input
                          sherd_diag *d) SHERD_MUST;
 /** Returns rows [first, first + rows) as a borrowed view of s. */
 sherd__dataset sherd__dataset_part(const sherd__dataset *s, size_t first, size_t rows);
+/** How inputs are scaled: (x / divide - mean) / deviation, with a mean and a deviation for each. */
+typedef struct sherd__input_scale {
+    double divide;
+    const double *mean, *deviation; /* NULL: x / divide alone */
+} sherd__input_scale;
+
 /**
- * Copies rows[0..len) of s with each input divided by `divide`; if rows is NULL, the first len
- * rows. The copy is f32 if every quotient is exact in it (bytes divided by a power of two), else
- * f64; if divide is 1 it has the input's own dtype. The caller frees *out with sherd__dataset_fini.
- * SHERD_ENOMEM.
+ * Copies rows[0..len) of s with each input scaled; if rows is NULL, the first len rows. by NULL:
+ * inputs are unchanged. The copy is f32 if every quotient is exact in it (bytes divided by a power
+ * of two, without means), else f64; with unchanged inputs it has their own dtype. The caller frees
+ * *out with sherd__dataset_fini. SHERD_ENOMEM.
  */
 int sherd__dataset_copy(sherd__dataset *out, const sherd__dataset *s, const uint32_t *rows,
-                        size_t len, double divide, sherd_diag *d) SHERD_MUST;
+                        size_t len, const sherd__input_scale *by, sherd_diag *d) SHERD_MUST;
+/**
+ * Computes mean and standard deviation (of the whole: divided by the number of rows) of each input
+ * of s after division by `divide`. A column of equal numbers gets that number and 1. Sums are made
+ * in the order of rows, so the bits are the same everywhere. Error messages start with `name`.
+ * SHERD_ERANGE: the sums of a column are too large. SHERD_ENOMEM.
+ */
+int sherd__dataset_measure(const sherd__dataset *s, const char *name, double divide, double *mean,
+                           double *deviation, sherd_diag *d) SHERD_MUST;
 
 /* ---- generators: the caller owns *out. SHERD_EINVAL (a number is 0), SHERD_ENOMEM. ----------- */
 

@@ -80,3 +80,15 @@ size_t sherd__labels_hit(const double *y, size_t m, size_t width, const uint32_t
     }
     return hits;
 }
+
+void sherd__labels_confuse(const double *y, size_t m, size_t width, const uint32_t *labels,
+                           uint64_t *counts)
+{
+    for (size_t r = 0; r < m; r++) {
+        const double *row = y + r * width;
+        size_t best = 0;
+        for (size_t j = 1; j < width; j++)
+            if (row[j] > row[best]) best = j;
+        counts[labels[r] * width + best]++;
+    }
+}

@@ -43,5 +43,9 @@ int sherd__loss_gradient32(sherd__loss loss, const float *y, size_t m, size_t wi
 /** Returns how many rows have their largest number (the first of equal ones) at their label. Rows
  *  with NaN count as wrong. */
 size_t sherd__labels_hit(const double *y, size_t m, size_t width, const uint32_t *labels);
+/** Adds 1 to counts[label * width + k] for each row, whose largest number (the first of equal ones)
+ *  is number k. Labels are below width. Takes a time that depends on the data. */
+void sherd__labels_confuse(const double *y, size_t m, size_t width, const uint32_t *labels,
+                           uint64_t *counts);
 
 #endif

@@ -114,7 +114,7 @@ static int take_line(reader *rd, char *line, char *words, size_t number, sherd_d
         return sherd__fail(d, SHERD_EFORMAT, "leave one of them out", "%s: %s is also in line %zu",
                            where, name, rd->lines[i]);
     rd->lines[i] = number;
-    if (!cut_words(v.text, words, &v))
+    if (!sherd__recipe_key_is_text(key) && !cut_words(v.text, words, &v))
         return sherd__fail(d, SHERD_EFORMAT, NULL, "%s: %s: too many words", where, name);
     return key->read(&rd->recipe, &v, d);
 }
@@ -161,6 +161,9 @@ static int judge(const sherd__recipe *r, const char *where, sherd_diag *d)
         return sherd__fail(d, SHERD_EFORMAT, "loss = squared, or data with labels",
                            "%s: loss = cross-entropy is for labels, and %s has values", where,
                            r->target_values ? "targets = values" : "data = parabola");
+    if (r->class_names[0] != '\0' && r->target_values)
+        return sherd__fail(d, SHERD_EFORMAT, "leave one of them out",
+                           "%s: class_names is for labels, and targets = values", where);
     return sherd__schedule_check(&r->schedule, d);
 }
 
@@ -214,7 +217,8 @@ int sherd__recipe_set(sherd__recipe *r, const char *key, const char *text, const
     if (!copy) return sherd__fail_memory(d, "changing %s", where);
     memcpy(copy, text, strlen(text) + 1);
     v.text = trim(copy);
-    if (err == 0 && !cut_words(v.text, words, &v))
+    if (err == 0 && !sherd__recipe_key_is_text(&sherd__recipe_keys[i]) &&
+        !cut_words(v.text, words, &v))
         err = sherd__fail(d, SHERD_EFORMAT, NULL, "%s: %s: too many words", where, key);
     if (strcmp(key, "epochs") == 0) changed.steps = 0;
     if (strcmp(key, "steps") == 0) changed.epochs = 0;
@@ -229,7 +233,7 @@ int sherd__recipe_set(sherd__recipe *r, const char *key, const char *text, const
 
 int sherd__recipe_print(const sherd__recipe *r, sherd__recipe_part part, sherd__buf *out)
 {
-    char value[128], line[192];
+    char value[SHERD__RECIPE_LIST], line[SHERD__RECIPE_LIST + 64];
     size_t was = out->len;
     for (const sherd__recipe_key *k = sherd__recipe_keys; k->name; k++) {
         for (size_t i = 0; k->part <= part && k->write(r, i, value); i++) {

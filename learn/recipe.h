@@ -23,6 +23,8 @@
 #define SHERD__RECIPE_LAYERS_MAX 64u
 /** Longer texts are refused. */
 #define SHERD__RECIPE_BYTES_MAX 65536u
+/** Size of the text of a list of names, with its end. */
+#define SHERD__RECIPE_LIST 4096u
 
 /** Source of the examples. */
 typedef enum sherd__data_kind {
@@ -62,17 +64,22 @@ typedef struct sherd__recipe {
                                  in floats) */
     /* all other settings */
     sherd__data_kind data;
-    size_t examples;      /* how many are generated, or how many of a file are used, from the first;
+    size_t examples;    /* how many are generated, or how many of a file are used, from the first;
                              0: all */
-    bool target_values;   /* targets = values: the last columns of a file are target values; else
+    bool target_values; /* targets = values: the last columns of a file are target values; else
                              the last one is a label */
-    char label[64];       /* of .csv: name in the header of the target's column; "": the last
+    char label[64];     /* of .csv: name in the header of the target's column; "": the last
                              column */
-    size_t classes;       /* spiral, random: as the generator needs; else 0 */
-    double divide_inputs; /* divisor of every input; 1: inputs are unchanged */
-    double holdout;       /* fraction of the examples set aside for validation; 0: none */
-    double weights;       /* standard deviation of initial weights; 0: the keyword `he` */
-    size_t batch;         /* 0: all examples */
+    char columns[SHERD__RECIPE_LIST]; /* of .csv: names of the inputs in the header, as "a, b"; "":
+                                         all columns that are not targets */
+    char class_names[SHERD__RECIPE_LIST]; /* names of the classes in the order of the outputs; "":
+                                             those of the data */
+    size_t classes;                       /* spiral, random: as the generator needs; else 0 */
+    double divide_inputs;                 /* divisor of every input; 1: inputs are unchanged */
+    bool standardise; /* then shift and scale inputs by mean and deviation of training rows */
+    double holdout;   /* fraction of the examples set aside for validation; 0: none */
+    double weights;   /* standard deviation of initial weights; 0: the keyword `he` */
+    size_t batch;     /* 0: all examples */
     sherd__order order;
     uint64_t epochs, steps; /* length of training: exactly one of them is above 0 */
     uint64_t report_every;  /* epochs between two reports */

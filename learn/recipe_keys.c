@@ -8,6 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "core/namelist.h"
+
 /* ---- the network ----------------------------------------------------------------------------- */
 
 static int read_input(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d)
@@ -26,7 +30,7 @@ static int read_input(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag
     return SHERD_OK;
 }
 
-static bool write_input(const sherd__recipe *r, size_t i, char out[128])
+static bool write_input(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i > 0) return false;
     if (r->in.height == 1 && r->in.width == 1) snprintf(out, 128, "%zu", r->in.channels);
@@ -43,7 +47,7 @@ static int read_loss(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag 
     return err;
 }
 
-static bool write_loss(const sherd__recipe *r, size_t i, char out[128])
+static bool write_loss(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) snprintf(out, 128, "%s", sherd__loss_name(r->loss));
     return i == 0;
@@ -54,7 +58,7 @@ static int read_l2(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d
     return sherd__recipe_number(v, 0, 1e9, "a number from 0", &r->l2, d);
 }
 
-static bool write_l2(const sherd__recipe *r, size_t i, char out[128])
+static bool write_l2(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) sherd__recipe_print_number(out, 128, r->l2);
     return i == 0;
@@ -69,7 +73,7 @@ static int read_bias_gradient(sherd__recipe *r, const sherd__recipe_value *v, sh
     return err;
 }
 
-static bool write_bias_gradient(const sherd__recipe *r, size_t i, char out[128])
+static bool write_bias_gradient(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) snprintf(out, 128, r->bias_total ? "total" : "each");
     return i == 0;
@@ -83,7 +87,7 @@ static int read_validation_biases(sherd__recipe *r, const sherd__recipe_value *v
     return err;
 }
 
-static bool write_validation_biases(const sherd__recipe *r, size_t i, char out[128])
+static bool write_validation_biases(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) snprintf(out, 128, r->validation_unbiased ? "no" : "yes");
     return i == 0;
@@ -97,7 +101,7 @@ static int read_precision(sherd__recipe *r, const sherd__recipe_value *v, sherd_
     return err;
 }
 
-static bool write_precision(const sherd__recipe *r, size_t i, char out[128])
+static bool write_precision(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) snprintf(out, 128, r->precision == SHERD_F32 ? "f32" : "f64");
     return i == 0;
@@ -128,7 +132,7 @@ static int read_data(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag 
     return err;
 }
 
-static bool write_data(const sherd__recipe *r, size_t i, char out[128])
+static bool write_data(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) snprintf(out, 128, "%s", sherd__data_kind_name(r->data));
     return i == 0;
@@ -139,7 +143,7 @@ static int read_examples(sherd__recipe *r, const sherd__recipe_value *v, sherd_d
     return sherd__recipe_count_or_all(v, &r->examples, d);
 }
 
-static bool write_examples(const sherd__recipe *r, size_t i, char out[128])
+static bool write_examples(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) sherd__recipe_print_count_or_all(out, 128, r->examples);
     return i == 0;
@@ -154,7 +158,7 @@ static int read_classes(sherd__recipe *r, const sherd__recipe_value *v, sherd_di
     return SHERD_OK;
 }
 
-static bool write_classes(const sherd__recipe *r, size_t i, char out[128])
+static bool write_classes(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i > 0 || r->classes == 0) return false;
     snprintf(out, 128, "%zu", r->classes);
@@ -169,7 +173,7 @@ static int read_targets(sherd__recipe *r, const sherd__recipe_value *v, sherd_di
     return err;
 }
 
-static bool write_targets(const sherd__recipe *r, size_t i, char out[128])
+static bool write_targets(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) snprintf(out, 128, r->target_values ? "values" : "labels");
     return i == 0;
@@ -177,17 +181,86 @@ static bool write_targets(const sherd__recipe *r, size_t i, char out[128])
 
 static int read_label(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d)
 {
-    if (v->len == 0 || strlen(v->text) >= sizeof r->label)
+    if (v->text[0] == '\0' || strlen(v->text) >= sizeof r->label)
         return sherd__recipe_expected(v, "a column's name of up to 63 bytes", NULL, d);
     snprintf(r->label, sizeof r->label, "%s", v->text);
     return SHERD_OK;
 }
 
-static bool write_label(const sherd__recipe *r, size_t i, char out[128])
+static bool write_label(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i > 0 || r->label[0] == '\0') return false;
     snprintf(out, 128, "%s", r->label);
     return true;
+}
+
+/* Reads "a, b, c" and stores it with one blank after each comma. */
+static int read_list(char out[SHERD__RECIPE_LIST], const sherd__recipe_value *v, const char *what,
+                     sherd_diag *d)
+{
+    sherd__namelist names = { 0 };
+    size_t len = 0;
+    char *text = NULL;
+    int err = sherd__namelist_split(&names, v->text, strlen(v->text), ',');
+    if (!err) err = sherd__namelist_check(&names, NULL);
+    if (!err && !(text = sherd__namelist_text(&names, ',', &len))) err = SHERD_ENOMEM;
+    if (!err && len + names.len > SHERD__RECIPE_LIST) err = SHERD_EFORMAT;
+    if (!err) {
+        char *to = out;
+        for (size_t i = 0; i <= len; i++) {
+            *to++ = text[i];
+            if (text[i] == ',') *to++ = ' ';
+        }
+    }
+    sherd__free(text);
+    sherd__namelist_fini(&names);
+    if (err == SHERD_ENOMEM) return sherd__fail_memory(d, "reading %s", v->where);
+    return !err ? SHERD_OK
+                : sherd__recipe_expected(v, what,
+                                         "separate different names by commas; all of them have at "
+                                         "most 4000 bytes",
+                                         d);
+}
+
+static bool write_list(const char *list, size_t i, char out[SHERD__RECIPE_LIST])
+{
+    if (i > 0 || list[0] == '\0') return false;
+    snprintf(out, SHERD__RECIPE_LIST, "%s", list);
+    return true;
+}
+
+static int read_columns(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d)
+{
+    return read_list(r->columns, v, "names of columns: a, b, c", d);
+}
+
+static bool write_columns(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
+{
+    return write_list(r->columns, i, out);
+}
+
+static int read_class_names(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d)
+{
+    return read_list(r->class_names, v, "names of classes: cat, dog", d);
+}
+
+static bool write_class_names(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
+{
+    return write_list(r->class_names, i, out);
+}
+
+static int read_standardise(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d)
+{
+    static const char *const names[] = { "no", "yes", NULL };
+    int i, err = sherd__recipe_one_of(v, names, "yes or no", &i, d);
+    if (!err) r->standardise = i == 1;
+    return err;
+}
+
+static bool write_standardise(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
+{
+    if (i == 0) snprintf(out, 128, "yes");
+    return i == 0 && r->standardise;
 }
 
 static int read_divide(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d)
@@ -195,7 +268,7 @@ static int read_divide(sherd__recipe *r, const sherd__recipe_value *v, sherd_dia
     return sherd__recipe_number(v, 1e-300, 1e300, "a number above 0", &r->divide_inputs, d);
 }
 
-static bool write_divide(const sherd__recipe *r, size_t i, char out[128])
+static bool write_divide(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) sherd__recipe_print_number(out, 128, r->divide_inputs);
     return i == 0;
@@ -213,7 +286,7 @@ static int read_holdout(sherd__recipe *r, const sherd__recipe_value *v, sherd_di
     return SHERD_OK;
 }
 
-static bool write_holdout(const sherd__recipe *r, size_t i, char out[128])
+static bool write_holdout(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) sherd__recipe_print_number(out, 128, r->holdout);
     return i == 0;
@@ -233,7 +306,7 @@ static int read_weights(sherd__recipe *r, const sherd__recipe_value *v, sherd_di
     return SHERD_OK;
 }
 
-static bool write_weights(const sherd__recipe *r, size_t i, char out[128])
+static bool write_weights(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i > 0) return false;
     int at = snprintf(out, 128, r->weights > 0 ? "normal " : "he");
@@ -246,7 +319,7 @@ static int read_batch(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag
     return sherd__recipe_count_or_all(v, &r->batch, d);
 }
 
-static bool write_batch(const sherd__recipe *r, size_t i, char out[128])
+static bool write_batch(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) sherd__recipe_print_count_or_all(out, 128, r->batch);
     return i == 0;
@@ -260,7 +333,7 @@ static int read_order(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag
     return err;
 }
 
-static bool write_order(const sherd__recipe *r, size_t i, char out[128])
+static bool write_order(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) snprintf(out, 128, "%s", sherd__order_name(r->order));
     return i == 0;
@@ -271,7 +344,7 @@ static int read_epochs(sherd__recipe *r, const sherd__recipe_value *v, sherd_dia
     return sherd__recipe_count(v, 1, "a number of epochs", &r->epochs, d);
 }
 
-static bool write_epochs(const sherd__recipe *r, size_t i, char out[128])
+static bool write_epochs(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) snprintf(out, 128, "%" PRIu64, r->epochs);
     return i == 0 && r->epochs > 0;
@@ -282,7 +355,7 @@ static int read_steps(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag
     return sherd__recipe_count(v, 1, "a number of steps", &r->steps, d);
 }
 
-static bool write_steps(const sherd__recipe *r, size_t i, char out[128])
+static bool write_steps(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) snprintf(out, 128, "%" PRIu64, r->steps);
     return i == 0 && r->steps > 0;
@@ -293,7 +366,7 @@ static int read_report(sherd__recipe *r, const sherd__recipe_value *v, sherd_dia
     return sherd__recipe_count(v, 1, "a number of epochs", &r->report_every, d);
 }
 
-static bool write_report(const sherd__recipe *r, size_t i, char out[128])
+static bool write_report(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) snprintf(out, 128, "%" PRIu64, r->report_every);
     return i == 0;
@@ -317,7 +390,7 @@ static int read_method(sherd__recipe *r, const sherd__recipe_value *v, sherd_dia
     return SHERD_OK;
 }
 
-static bool write_method(const sherd__recipe *r, size_t i, char out[128])
+static bool write_method(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     const sherd__optimiser_spec *o = &r->optimiser;
     const double x[3] = { o->beta1, o->beta2, o->epsilon };
@@ -337,7 +410,7 @@ static int read_rate(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag 
     return sherd__recipe_number(v, 1e-300, 1e300, "a number above 0", &r->schedule.rate, d);
 }
 
-static bool write_rate(const sherd__recipe *r, size_t i, char out[128])
+static bool write_rate(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) sherd__recipe_print_number(out, 128, r->schedule.rate);
     return i == 0;
@@ -366,7 +439,7 @@ static int read_schedule(sherd__recipe *r, const sherd__recipe_value *v, sherd_d
     return SHERD_OK;
 }
 
-static bool write_schedule(const sherd__recipe *r, size_t i, char out[128])
+static bool write_schedule(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     const sherd__schedule *s = &r->schedule;
     if (i > 0) return false;
@@ -385,7 +458,7 @@ static int read_warmup(sherd__recipe *r, const sherd__recipe_value *v, sherd_dia
     return sherd__recipe_count(v, 0, "a number of steps", &r->schedule.warmup, d);
 }
 
-static bool write_warmup(const sherd__recipe *r, size_t i, char out[128])
+static bool write_warmup(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i == 0) snprintf(out, 128, "%" PRIu64, r->schedule.warmup);
     return i == 0;
@@ -407,7 +480,10 @@ const sherd__recipe_key sherd__recipe_keys[] = {
     { "classes", SHERD__RECIPE_ALL, false, false, read_classes, write_classes },
     { "targets", SHERD__RECIPE_ALL, false, false, read_targets, write_targets },
     { "label", SHERD__RECIPE_ALL, false, false, read_label, write_label },
+    { "columns", SHERD__RECIPE_ALL, false, false, read_columns, write_columns },
+    { "class_names", SHERD__RECIPE_ALL, false, false, read_class_names, write_class_names },
     { "divide_inputs", SHERD__RECIPE_ALL, false, false, read_divide, write_divide },
+    { "standardise", SHERD__RECIPE_ALL, false, false, read_standardise, write_standardise },
     { "holdout", SHERD__RECIPE_ALL, false, false, read_holdout, write_holdout },
     { "weights", SHERD__RECIPE_ALL, false, false, read_weights, write_weights },
     { "batch", SHERD__RECIPE_ALL, false, false, read_batch, write_batch },
@@ -421,6 +497,11 @@ const sherd__recipe_key sherd__recipe_keys[] = {
     { "warmup", SHERD__RECIPE_ALL, false, false, read_warmup, write_warmup },
     { 0 },
 };
+
+bool sherd__recipe_key_is_text(const sherd__recipe_key *k)
+{
+    return k->read == read_label || k->read == read_columns || k->read == read_class_names;
+}
 
 void sherd__recipe_defaults(sherd__recipe *r)
 {

@@ -13,7 +13,7 @@ typedef struct sherd__recipe_key {
     int (*read)(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d);
     /** Prints item i of the recipe. Returns false if there is no such item or the line is
      *  omitted. */
-    bool (*write)(const sherd__recipe *r, size_t i, char out[128]);
+    bool (*write)(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST]);
 } sherd__recipe_key;
 
 /** In the order of the canonical text; ends with {0}. */
@@ -21,7 +21,10 @@ extern const sherd__recipe_key sherd__recipe_keys[];
 
 /** Parse and print the key `layer` (learn/recipe_layer.c). */
 int sherd__recipe_read_layer(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d);
-bool sherd__recipe_write_layer(const sherd__recipe *r, size_t i, char out[128]);
+bool sherd__recipe_write_layer(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST]);
+
+/** Returns whether a key's value is one text, which is not split into words. */
+bool sherd__recipe_key_is_text(const sherd__recipe_key *k);
 
 /** Sets the recipe of an empty text: the defaults. */
 void sherd__recipe_defaults(sherd__recipe *r);

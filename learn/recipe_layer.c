@@ -86,7 +86,7 @@ int sherd__recipe_read_layer(sherd__recipe *r, const sherd__recipe_value *v, she
     return SHERD_OK;
 }
 
-bool sherd__recipe_write_layer(const sherd__recipe *r, size_t i, char out[128])
+bool sherd__recipe_write_layer(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i >= r->len) return false;
     const sherd__layer_spec *l = &r->layers[i];

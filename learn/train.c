@@ -206,7 +206,7 @@ static int keep_data(sherd__trainer *t, sherd__engine e, sherd_diag *d)
     sherd__dataset copy = { 0 };
     int err = SHERD_OK;
     if (!fixed(&t->order) || !sherd__network_keeps(t->network)) return SHERD_OK;
-    if (rows) err = sherd__dataset_copy(&copy, &t->data, rows, t->data.x.rows, 1, d);
+    if (rows) err = sherd__dataset_copy(&copy, &t->data, rows, t->data.x.rows, NULL, d);
     if (err == 0)
         err = sherd__network_keep(t->network, e, rows ? copy.x : t->data.x, t->order.batch,
                                   &t->kept, d);
@@ -253,6 +253,8 @@ int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__evalu
         sum += c * (double)len;
         if (err == 0 && part.targets.labels)
             hits += (double)sherd__labels_hit(y, len, width, part.targets.labels);
+        if (err == 0 && of->confusion)
+            sherd__labels_confuse(y, len, width, part.targets.labels, of->confusion);
     }
     sherd__free(dy);
     if (err != 0) return err;
@@ -353,9 +355,11 @@ static int end_epoch(run *r, double rate, sherd_diag *d)
     }
     if (err == 0 && judged)
         err = sherd__train_evaluate(t->network, r->engine,
-                                    &(sherd__evaluation){ &t->recipe, &t->validation,
-                                                          t->kept_validation, validation_batch(t),
-                                                          st->step },
+                                    &(sherd__evaluation){ .recipe = &t->recipe,
+                                                          .data = &t->validation,
+                                                          .kept = t->kept_validation,
+                                                          .batch = validation_batch(t),
+                                                          .step = st->step },
                                     &e.validation_cost, &e.validation_accuracy, d);
     if (err != 0) return err;
     st->last_cost = e.cost;

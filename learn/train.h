@@ -199,7 +199,9 @@ typedef struct sherd__evaluation {
     const sherd__dataset *data;
     sherd_kept *kept;
     size_t batch;
-    uint64_t step; /* number of steps made before, for e.begin */
+    uint64_t step;       /* number of steps made before, for e.begin */
+    uint64_t *confusion; /* outputs x outputs counts, to which label and largest output of each
+                            example are added; NULL: not counted */
 } sherd__evaluation;
 /** Computes the mean cost and the fraction of hits of the data under the network's parameters.
  *  *accuracy is NAN for values. Errors of sherd__network_forward. */

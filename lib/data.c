@@ -72,10 +72,8 @@ static int load_arrays(sherd_data *x, const sherd__recipe *r, const sherd_data_s
 {
     const sherd__data_pair train = { name, { "x", "y" }, from->x, from->y };
     const sherd__data_pair apart = { name, { "x", "y" }, from->validation_x, from->validation_y };
-    int err = r->label[0] != '\0'
-                  ? sherd__fail(d, SHERD_EINVAL, "leave `label` out of the recipe",
-                                "%s: label = %s is a column of a .csv", name, r->label)
-                  : take_arrays(&x->train, r, &train, width, d);
+    int err = sherd__data_has_columns(r, name, false, d);
+    if (!err) err = take_arrays(&x->train, r, &train, width, d);
     if (err || !from->validation_x.data) return err;
     return take_arrays(&x->validation, r, &apart, width, d);
 }
@@ -112,8 +110,8 @@ static int hold_out(sherd_data *x, double fraction, const uint8_t seed[32], sher
     sherd__wipe(&state, sizeof state);
     qsort(rows, held, sizeof *rows, compare_rows);
     qsort(rows + held, n - held, sizeof *rows, compare_rows);
-    int err = sherd__dataset_copy(&validation, &x->train, rows, held, 1, d);
-    if (!err) err = sherd__dataset_copy(&train, &x->train, rows + held, n - held, 1, d);
+    int err = sherd__dataset_copy(&validation, &x->train, rows, held, NULL, d);
+    if (!err) err = sherd__dataset_copy(&train, &x->train, rows + held, n - held, NULL, d);
     if (err) {
         sherd__free(rows);
         sherd__dataset_fini(&validation);
@@ -128,15 +126,14 @@ static int hold_out(sherd_data *x, double fraction, const uint8_t seed[32], sher
     return 0;
 }
 
-static int scale(sherd__dataset *s, double divide, sherd_diag *d)
+/* Scales all inputs, by means and deviations of the training rows if the recipe asks for it. */
+static int scale(sherd_data *x, const sherd__recipe *r, const char *name, sherd_diag *d)
 {
-    sherd__dataset scaled;
-    if (divide == 1 || s->x.rows == 0) return 0;
-    int err = sherd__dataset_copy(&scaled, s, NULL, s->x.rows, divide, d);
-    if (err) return err;
-    sherd__dataset_fini(s);
-    *s = scaled;
-    return 0;
+    sherd__schema *s = &x->schema;
+    double divide = r->divide_inputs;
+    int err = r->standardise ? sherd__schema_measure(s, &x->train, name, divide, d) : 0;
+    if (!err) err = sherd__schema_scale(s, &x->train, name, divide, d);
+    return err ? err : sherd__schema_scale(s, &x->validation, name, divide, d);
 }
 
 static void describe(sherd_data *x, const sherd__recipe *r, const char *path)
@@ -169,8 +166,7 @@ static int load(sherd_data *x, const sherd__recipe *r, const sherd_data_source *
     if (!err && x->validation.x.rows > 0)
         err = sherd__dataset_check(&x->validation, name, inputs, width, d);
     if (!err) err = hold_out(x, r->holdout, seed, d);
-    if (!err) err = scale(&x->train, r->divide_inputs, d);
-    if (!err) err = scale(&x->validation, r->divide_inputs, d);
+    if (!err) err = scale(x, r, name, d);
     if (!err) describe(x, r, given);
     return err;
 }
@@ -197,6 +193,36 @@ int sherd__data_load(sherd_data **out, const sherd_recipe *r, const sherd_data_s
     return err;
 }
 
+int sherd__data_check_classes(const sherd_data *x, const char *name, sherd_diag *d)
+{
+    char names[160], hint[96];
+    size_t len = x->schema.classes.len;
+    if (len == 0 || len == x->outputs) return SHERD_OK;
+    snprintf(hint, sizeof hint, "the last layer has an output for each class: dense %zu", len);
+    return sherd__fail(d, SHERD_EFORMAT, hint,
+                       "%s: there %s %zu class%s (%s): the network has %zu output%s", name,
+                       len == 1 ? "is" : "are", len, len == 1 ? "" : "es",
+                       sherd__namelist_shown(&x->schema.classes, names, sizeof names), x->outputs,
+                       x->outputs == 1 ? "" : "s");
+}
+
+/* Takes the names that the recipe gives. */
+static int take_names(sherd_data *x, const sherd_recipe *r, sherd_diag *d)
+{
+    const char *columns = r->recipe.columns, *classes = r->recipe.class_names;
+    int err = columns[0] ? sherd__namelist_split(&x->schema.columns, columns, strlen(columns), ',')
+                         : 0;
+    if (!err && classes[0])
+        err = sherd__namelist_split(&x->schema.classes, classes, strlen(classes), ',');
+    if (err) return sherd__fail_memory(d, "names of columns and classes");
+    if (columns[0] && x->schema.columns.len != x->inputs)
+        return sherd__fail(d, SHERD_EFORMAT, "`input` is the number of columns",
+                           "%s: there %s %zu column%s: the network takes %zu", r->name,
+                           x->schema.columns.len == 1 ? "is" : "are", x->schema.columns.len,
+                           x->schema.columns.len == 1 ? "" : "s", x->inputs);
+    return sherd__data_check_classes(x, r->name, d);
+}
+
 int sherd__data_none(sherd_data **out, const sherd_recipe *r, size_t width, const char *text,
                      sherd_diag *d)
 {
@@ -206,7 +232,11 @@ int sherd__data_none(sherd_data **out, const sherd_recipe *r, size_t width, cons
     bool fits = sherd__form_size(r->recipe.in, &x->inputs);
     assert(fits && "the network of that width has such inputs");
     snprintf(x->text, sizeof x->text, "%s", text);
-    return SHERD_OK;
+    int err = take_names(x, r, d);
+    if (!err) return SHERD_OK;
+    sherd_data_free(x);
+    *out = NULL;
+    return err;
 }
 
 int sherd_data_load(sherd_data **out, const sherd_recipe *r, const sherd_data_source *from,
@@ -306,6 +336,7 @@ void sherd_data_free(sherd_data *x)
     if (!x) return;
     sherd__dataset_fini(&x->train);
     sherd__dataset_fini(&x->validation);
+    sherd__schema_fini(&x->schema);
     sherd__free(x->from);
     sherd__free(x);
 }
@@ -316,7 +347,7 @@ static int load_inputs(sherd_data *x, const sherd__recipe *r, const char *path, 
 {
     sherd__dataset *s = &x->train;
     s->width = x->outputs;
-    int err = sherd__data_read_inputs(s, r, path, x->inputs, x->outputs, d);
+    int err = sherd__data_read_inputs(x, r, path, d);
     bool known = s->targets.labels || s->targets.values;
     if (!err && !known) { /* labels of zero, so that checks and copies find targets */
         if (!(s->owned[1] = sherd__calloc(s->x.rows + 1, sizeof(uint32_t))))
@@ -324,21 +355,53 @@ static int load_inputs(sherd_data *x, const sherd__recipe *r, const char *path, 
         s->targets.labels = s->owned[1];
     }
     if (!err) err = sherd__dataset_check(s, path, x->inputs, x->outputs, d);
-    if (!err) err = scale(s, r->divide_inputs, d);
+    if (!err) err = sherd__schema_scale(&x->schema, s, path, r->divide_inputs, d);
     if (!err && !known) s->targets = (sherd__targets){ 0 };
     if (!err) describe(x, r, path);
     return err;
 }
 
-int sherd_data_inputs(sherd_data **out, const sherd_recipe *r, const char *path, sherd_diag *d)
+/* schema NULL: there is the recipe only. */
+static int inputs_for(sherd_data **out, const sherd_recipe *r, const sherd__schema *schema,
+                      const char *path, sherd_diag *d)
 {
     sherd__network_size w;
     int err = sherd__recipe_size(r, 1, &w, d);
     *out = NULL;
     if (!err) err = sherd__data_none(out, r, w.width, "", d);
     if (err) return err;
-    if ((err = load_inputs(*out, &r->recipe, path, d)) == 0) return SHERD_OK;
+    if (schema) {
+        sherd__schema_fini(&(*out)->schema);
+        err = sherd__schema_copy(&(*out)->schema, schema, d);
+    }
+    if (!err) err = load_inputs(*out, &r->recipe, path, d);
+    if (!err) return SHERD_OK;
     sherd_data_free(*out);
     *out = NULL;
     return err;
+}
+
+int sherd_data_inputs(sherd_data **out, const sherd_recipe *r, const char *path, sherd_diag *d)
+{
+    *out = NULL;
+    if (r->recipe.standardise)
+        return sherd__fail(d, SHERD_EINVAL, "sherd_model_inputs_load reads inputs for a model",
+                           "%s: means and deviations of inputs are in the model, not in the recipe",
+                           r->name);
+    return inputs_for(out, r, NULL, path, d);
+}
+
+/* Fails for the model of a recipe that standardises, if its file had parameters only. */
+int sherd__data_standardised(const sherd_model *m, sherd_diag *d)
+{
+    if (!m->recipe->recipe.standardise || m->schema.mean) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINVAL, "load a model that a training wrote",
+                       "%s: the model has no means and deviations of inputs", m->recipe->name);
+}
+
+int sherd_model_inputs_load(sherd_data **out, const sherd_model *m, const char *path, sherd_diag *d)
+{
+    *out = NULL;
+    int err = sherd__data_standardised(m, d);
+    return err ? err : inputs_for(out, m->recipe, &m->schema, path, d);
 }

@@ -5,7 +5,9 @@
 #include <stdbool.h>
 
 #include "learn/dataset.h"
+#include "lib/model.h"
 #include "lib/recipe.h"
+#include "lib/schema.h"
 #include "sherd/data.h"
 #include "store/digest.h"
 #include "store/npz.h"
@@ -20,6 +22,7 @@ struct sherd_data {
     char text[200]; /* description and source of the data, for people */
     bool embedded;  /* embedded digits replace images that were not given */
     size_t inputs, outputs;
+    sherd__schema schema; /* names, and how the inputs were standardised */
 };
 
 /* ---- data.c ---------------------------------------------------------------------------------- */
@@ -28,10 +31,14 @@ struct sherd_data {
  *  name no source. */
 int sherd__data_load(sherd_data **out, const sherd_recipe *r, const sherd_data_source *from,
                      size_t width, const uint8_t seed[32], sherd_diag *d) SHERD_MUST;
-/** Makes an empty data set for that recipe and width: examples that this process does not have.
+/** Makes an empty data set for that recipe and width: examples that this process does not have. Its
+ *  schema has the recipe's names. SHERD_EFORMAT (another number of classes than outputs),
  *  SHERD_ENOMEM. */
 int sherd__data_none(sherd_data **out, const sherd_recipe *r, size_t width, const char *text,
                      sherd_diag *d) SHERD_MUST;
+
+/** Checks that a model of a recipe that standardises has means and deviations. SHERD_EINVAL. */
+int sherd__data_standardised(const sherd_model *m, sherd_diag *d) SHERD_MUST;
 
 /** Fails because there is no memory for the examples of `what`: a file, "`holdout`". */
 int sherd__data_no_memory(const char *what, sherd_diag *d);
@@ -41,10 +48,17 @@ int sherd__data_no_memory(const char *what, sherd_diag *d);
 /** Reads training data and, if the file has them, validation data. Values are not checked yet. */
 int sherd__data_read(sherd_data *x, const sherd__recipe *r, const char *path, size_t width,
                      sherd_diag *d) SHERD_MUST;
-/** Reads inputs for prediction, with their targets if the file has them. */
-int sherd__data_read_inputs(sherd__dataset *out, const sherd__recipe *r, const char *path,
-                            size_t inputs, size_t width, sherd_diag *d) SHERD_MUST;
+/** Reads inputs for prediction into the training part, with their targets if the file has them.
+ *  Columns and classes of a .csv are found by the names in the schema. */
+int sherd__data_read_inputs(sherd_data *x, const sherd__recipe *r, const char *path,
+                            sherd_diag *d) SHERD_MUST;
+/** Compares the classes in the schema with the outputs. SHERD_EFORMAT. */
+int sherd__data_check_classes(const sherd_data *x, const char *name, sherd_diag *d) SHERD_MUST;
 
+/** Checks that data without a header (`has` false) are not to be read by names of columns. Messages
+ *  begin with `where`. SHERD_EINVAL. */
+int sherd__data_has_columns(const sherd__recipe *r, const char *where, bool has,
+                            sherd_diag *d) SHERD_MUST;
 /** Fails because the path does not exist. The hint names `sherd fetch` if it downloads such
  *  data. */
 int sherd__data_missing(const char *path, sherd_diag *d) SHERD_MUST;

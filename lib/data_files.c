@@ -95,7 +95,7 @@ static int inputs_of(sherd__dataset *s, sherd_view v, size_t cols, const char *w
     sherd__dataset as = { .x = sherd_view_sub(v, 0, v.rows, 0, cols), .width = 1 }, copy;
     as.targets.labels = sherd__calloc(v.rows + 1, sizeof *as.targets.labels);
     if (!as.targets.labels) return sherd__data_no_memory(where, d);
-    int err = sherd__dataset_copy(&copy, &as, NULL, v.rows, 1, d);
+    int err = sherd__dataset_copy(&copy, &as, NULL, v.rows, NULL, d);
     sherd__free((void *)(uintptr_t)as.targets.labels);
     if (err) return err;
     s->x = copy.x;
@@ -219,20 +219,49 @@ static int load_npz(sherd_data *x, const sherd__recipe *r, const char *path, siz
 
 /* ---- .csv ------------------------------------------------------------------------------------ */
 
-/* bare: the number of fields of a line without targets; 0: targets are required. */
-static int take_csv(sherd__dataset *out, const sherd__recipe *r, const char *path, size_t width,
-                    size_t bare, sherd_diag *d)
+/* Returns the name of the target's column, or NULL. */
+static const char *target_of(const sherd_data *x, const sherd__recipe *r)
 {
+    if (r->label[0] != '\0') return r->label;
+    return x->schema.target.len == 1 ? x->schema.target.at[0] : NULL;
+}
+
+/* Moves the names that were found in a file, unless others were given. */
+static int keep_names(sherd__schema *s, sherd__csv *csv, sherd_diag *d)
+{
+    const struct {
+        sherd__namelist *to, *from;
+    } lists[] = { { &s->columns, &csv->columns },
+                  { &s->target, &csv->target },
+                  { &s->classes, &csv->classes } };
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        if (lists[i].to->len > 0) continue;
+        *lists[i].to = *lists[i].from;
+        *lists[i].from = (sherd__namelist){ 0 };
+    }
+    return sherd__schema_prune(s, d);
+}
+
+/* predict: targets may be missing, and what names there are is in the schema. */
+static int take_csv(sherd_data *x, const sherd__recipe *r, const char *path, bool predict,
+                    sherd_diag *d)
+{
+    sherd__dataset *out = &x->train;
+    size_t width = x->outputs;
+    const sherd__schema *s = &x->schema;
     sherd__csv_want want = { .targets = r->target_values ? width : 1,
                              .labels = !r->target_values,
-                             .label = r->label[0] != '\0' ? r->label : NULL,
-                             .inputs = bare };
+                             .names = !predict,
+                             .classes = s->classes.len > 0 ? &s->classes : NULL,
+                             .label = target_of(x, r),
+                             .inputs = predict ? x->inputs : 0,
+                             .columns = s->columns.len > 0 ? &s->columns : NULL };
     sherd__csv csv;
     if (want.label && want.targets != 1)
         return sherd__fail(d, SHERD_EINVAL,
                            "put the targets in the last columns, and leave "
                            "`label` out",
-                           "label = %s: one column, but targets are %zu", r->label, want.targets);
+                           "label = %s: one column, but targets are %zu", want.label, want.targets);
     int err = sherd__csv_load(&csv, path, &want, d);
     if (err) return err;
     out->x = sherd_view_c(csv.x, SHERD_F64, csv.rows, csv.inputs);
@@ -241,7 +270,11 @@ static int take_csv(sherd__dataset *out, const sherd__recipe *r, const char *pat
     out->classes = r->target_values ? 0 : width;
     out->owned[0] = csv.x;
     out->owned[1] = csv.labels ? (void *)csv.labels : csv.values;
-    return 0;
+    csv.x = csv.values = NULL; /* ownership moves */
+    csv.labels = NULL;
+    if (!predict) err = keep_names(&x->schema, &csv, d);
+    sherd__csv_fini(&csv);
+    return err ? err : sherd__data_check_classes(x, path, d);
 }
 
 /* ---- sources --------------------------------------------------------------------------------- */
@@ -265,17 +298,27 @@ int sherd__data_missing(const char *path, sherd_diag *d)
     return sherd__fail(d, SHERD_EOPEN, hint, "%s: there is no such file or folder", path);
 }
 
+int sherd__data_has_columns(const sherd__recipe *r, const char *where, bool has, sherd_diag *d)
+{
+    if (!has && r->label[0] != '\0')
+        return sherd__fail(d, SHERD_EINVAL, "leave `label` out of the recipe",
+                           "%s: label = %s is a column of a .csv", where, r->label);
+    if (!has && r->columns[0] != '\0')
+        return sherd__fail(d, SHERD_EINVAL, "leave `columns` out of the recipe",
+                           "%s: columns are those of a .csv", where);
+    return SHERD_OK;
+}
+
 int sherd__data_read(sherd_data *x, const sherd__recipe *r, const char *path, size_t width,
                      sherd_diag *d)
 {
     struct stat st;
-    if (r->label[0] != '\0' && !sherd__data_ends_in(path, ".csv"))
-        return sherd__fail(d, SHERD_EINVAL, "leave `label` out of the recipe",
-                           "%s: label = %s is a column of a .csv", path, r->label);
+    int err = sherd__data_has_columns(r, path, sherd__data_ends_in(path, ".csv"), d);
+    if (err) return err;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return load_idx(x, path, width, d);
     if (sherd__data_ends_in(path, ".npz")) return load_npz(x, r, path, width, d);
     if (sherd__data_ends_in(path, ".npy")) return load_npy(x, r, path, width, d);
-    if (sherd__data_ends_in(path, ".csv")) return take_csv(&x->train, r, path, width, 0, d);
+    if (sherd__data_ends_in(path, ".csv")) return take_csv(x, r, path, false, d);
     if (stat(path, &st) != 0) return sherd__data_missing(path, d);
     return sherd__fail(d, SHERD_EFORMAT, "give a folder of IDX files, a .npy, a .npz or a .csv",
                        "%s: unknown kind of data file", path);
@@ -334,14 +377,15 @@ static int inputs_npy(sherd__dataset *out, const sherd__recipe *r, const char *p
     return err;
 }
 
-int sherd__data_read_inputs(sherd__dataset *out, const sherd__recipe *r, const char *path,
-                            size_t inputs, size_t width, sherd_diag *d)
+int sherd__data_read_inputs(sherd_data *x, const sherd__recipe *r, const char *path, sherd_diag *d)
 {
     struct stat st;
+    sherd__dataset *out = &x->train;
+    size_t width = x->outputs;
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     return folder                              ? take_idx(out, path, "t10k", width, d)
            : sherd__data_ends_in(path, ".npz") ? inputs_npz(out, r, path, width, d)
-           : sherd__data_ends_in(path, ".npy") ? inputs_npy(out, r, path, inputs, width, d)
-           : sherd__data_ends_in(path, ".csv") ? take_csv(out, r, path, width, inputs, d)
+           : sherd__data_ends_in(path, ".npy") ? inputs_npy(out, r, path, x->inputs, width, d)
+           : sherd__data_ends_in(path, ".csv") ? take_csv(x, r, path, true, d)
                                                : inputs_idx(out, path, d);
 }

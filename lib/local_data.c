@@ -85,30 +85,68 @@ static int load_npy(sherd__own_data *x, const char *path, sherd_diag *d)
     return err;
 }
 
-static int load_csv(sherd__own_data *x, const char *path, const char *label, sherd_diag *d)
+/* Reads "a, b, c"; text NULL: an empty list. */
+static int read_list(sherd__namelist *out, const char *text, const char *option, sherd_diag *d)
 {
-    const sherd__csv_want want = { .targets = label ? 1 : 0, .label = label };
+    if (!text) return SHERD_OK;
+    int err = sherd__namelist_split(out, text, strlen(text), ',');
+    if (!err) err = sherd__namelist_check(out, NULL);
+    if (err == SHERD_ENOMEM) return sherd__fail_memory(d, "--%s", option);
+    return !err ? SHERD_OK
+                : sherd__fail(d, SHERD_EINVAL, "separate different names by commas",
+                              "--%s: expected names, found '%.60s'", option, text);
+}
+
+static int take_csv(sherd__own_data *x, const char *path, const sherd__csv_want *want,
+                    sherd_diag *d)
+{
     sherd__csv csv;
-    int err = sherd__csv_load(&csv, path, &want, d);
+    int err = sherd__csv_load(&csv, path, want, d);
     if (err) return err;
     x->own.x = sherd_view_c(csv.x, SHERD_F64, csv.rows, csv.inputs);
     if (csv.values) x->own.y = sherd_view_c(csv.values, SHERD_F64, csv.rows, 1);
+    if (csv.labels) x->own.y = sherd_view_c(csv.labels, SHERD_U32, csv.rows, 1);
     x->members[0] = csv.x;
-    x->members[1] = csv.values;
+    x->members[1] = csv.labels ? (void *)csv.labels : csv.values;
+    csv.x = csv.values = NULL; /* ownership moves */
+    csv.labels = NULL;
+    sherd__csv_fini(&csv);
     return SHERD_OK;
 }
 
-int sherd__own_load(sherd__own_data *out, const char *path, const char *label, sherd_diag *d)
+static int load_csv(sherd__own_data *x, const char *path, const sherd__own_columns *of,
+                    sherd_diag *d)
+{
+    sherd__namelist columns = { 0 }, classes = { 0 };
+    int err = read_list(&columns, of->columns, "columns", d);
+    if (!err) err = read_list(&classes, of->classes, "classes", d);
+    const sherd__csv_want want = { .targets = of->label || of->columns || of->classes ? 1 : 0,
+                                   .labels = of->classes,
+                                   .classes = of->classes ? &classes : NULL,
+                                   .label = of->label,
+                                   .columns = of->columns ? &columns : NULL };
+    if (!err) err = take_csv(x, path, &want, d);
+    sherd__namelist_fini(&columns);
+    sherd__namelist_fini(&classes);
+    return err;
+}
+
+int sherd__own_load(sherd__own_data *out, const char *path, const sherd__own_columns *of,
+                    sherd_diag *d)
 {
     struct stat st;
     bool csv = sherd__data_ends_in(path, ".csv");
     *out = (sherd__own_data){ 0 };
     if (stat(path, &st) != 0) return sherd__data_missing(path, d);
-    if (label && !csv)
-        return sherd__fail(d, SHERD_EINVAL, "leave --label out",
-                           "%s: --label names a column of a .csv", path);
+    const char *idle = csv           ? NULL
+                       : of->label   ? "label"
+                       : of->columns ? "columns"
+                       : of->classes ? "classes"
+                                     : NULL;
+    if (idle)
+        return sherd__fail(d, SHERD_EINVAL, "leave it out", "%s: --%s is for a .csv", path, idle);
     int err = S_ISDIR(st.st_mode)                 ? load_idx(out, path, d)
-              : csv                               ? load_csv(out, path, label, d)
+              : csv                               ? load_csv(out, path, of, d)
               : sherd__data_ends_in(path, ".npz") ? load_npz(out, path, d)
               : sherd__data_ends_in(path, ".npy")
                   ? load_npy(out, path, d)

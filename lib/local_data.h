@@ -9,14 +9,19 @@ typedef struct sherd__own_data {
     void *members[2]; /* memory that `own` borrows from */
 } sherd__own_data;
 
+/** How a .csv is read, as sherd_node_data states. */
+typedef struct sherd__own_columns {
+    const char *label, *columns, *classes;
+} sherd__own_columns;
+
 /**
  * Loads data in the formats of `sherd train --data`: a folder of IDX files (its training pair), a
  * .npy or .csv whose last columns are targets, or a .npz with members x and y, or x_train and
- * y_train. label: the target column of a .csv, by its name in the header; NULL: the last columns.
- * The caller frees *out with sherd__own_close, on failure too. SHERD_EOPEN, SHERD_EFORMAT,
- * SHERD_ESHAPE, SHERD_EINVAL (a label for a file that is not .csv), SHERD_ENOMEM.
+ * y_train. The caller frees *out with sherd__own_close, on failure too. SHERD_EOPEN, SHERD_EFORMAT,
+ * SHERD_ESHAPE, SHERD_EINVAL (columns of a file that is not .csv, or a list of names that is none),
+ * SHERD_ENOMEM.
  */
-int sherd__own_load(sherd__own_data *out, const char *path, const char *label,
+int sherd__own_load(sherd__own_data *out, const char *path, const sherd__own_columns *of,
                     sherd_diag *d) SHERD_MUST;
 /** Safe on a zeroed struct. */
 void sherd__own_close(sherd__own_data *x);

@@ -40,6 +40,7 @@ int sherd_model_save(const sherd_model *m, const char *path, sherd_diag *d)
 {
     const sherd__network *n = m->network;
     const char *text = m->recipe->text;
+    sherd__schema_members members = { 0 };
     sherd__npz_writer *w = NULL;
     int err = sherd__npz_writer_new(&w, path, d);
     if (!err)
@@ -47,17 +48,22 @@ int sherd_model_save(const sherd_model *m, const char *path, sherd_diag *d)
                                            &(sherd__npz_array){ "recipe", SHERD_U8, 1, 1,
                                                                 strlen(text) },
                                            false, text, d);
+    if (!err) err = sherd__schema_list(&m->schema, &members, d);
+    for (size_t i = 0; i < members.len && !err; i++)
+        err = sherd__npz_writer_add_values(w, &members.arrays[i], false, members.values[i], d);
     for (size_t i = 0; i < sherd__network_len(n) && !err; i++) err = add_layer(w, n, i, d);
     if (err) sherd__npz_writer_abort(w);
     else err = sherd__npz_writer_commit(w, NULL, d);
+    sherd__schema_members_fini(&members);
     return err;
 }
 
 /* Returns the size of the values plus the archive's overhead for each: headers, and the name
  * twice. */
-static uint64_t file_bytes(const sherd__network *n)
+static uint64_t file_bytes(const sherd_model *m)
 {
-    uint64_t bytes = 4096; /* the recipe */
+    const sherd__network *n = m->network;
+    uint64_t bytes = 4096 + strlen(m->recipe->text) + sherd__schema_bytes(&m->schema);
     char name[16];
     for (size_t i = 0; i < sherd__network_len(n); i++) {
         const sherd__layer *l = sherd__network_layer(n, i);
@@ -74,7 +80,7 @@ int sherd_model_room(const sherd_model *m, const char *path, sherd_diag *d)
     int err = sherd__npz_writer_new(&w, path, d); /* the path can hold an archive */
     sherd__npz_writer_abort(w);
     if (!err) err = sherd__file_begin(&f, path, SHERD__FILE_PRIVATE, d);
-    if (!err) err = sherd__file_reserve(f, file_bytes(m->network), d);
+    if (!err) err = sherd__file_reserve(f, file_bytes(m), d);
     sherd__file_abort(f);
     return err;
 }
@@ -200,11 +206,17 @@ int sherd__model_params(sherd__network *n, const char *path, sherd_diag *d)
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-int sherd__model_of(sherd_model **out, sherd_recipe *r, sherd__network *n, bool borrowed,
-                    sherd_diag *d)
+int sherd__model_of(sherd_model **out, sherd_recipe *r, sherd__network *n,
+                    const sherd__schema *schema, bool borrowed, sherd_diag *d)
 {
     sherd_model *m = *out = sherd__calloc(1, sizeof *m);
     if (!m) return sherd__fail_memory(d, "the model %s", r->name);
+    int err = sherd__schema_copy(&m->schema, schema, d);
+    if (err) {
+        sherd__free(m);
+        *out = NULL;
+        return err;
+    }
     m->recipe = r;
     m->network = n;
     m->borrowed = borrowed;
@@ -214,19 +226,24 @@ int sherd__model_of(sherd_model **out, sherd_recipe *r, sherd__network *n, bool 
     return SHERD_OK;
 }
 
-/* Makes a model with parameters from a file; takes r, also on failure. */
-static int load(sherd_model **out, sherd_recipe *r, const char *path, sherd_diag *d)
+/* Makes a model with parameters from a file; takes r, also on failure. whole: the file must have
+ * all that a prediction needs. */
+static int load(sherd_model **out, sherd_recipe *r, const char *path, bool whole, sherd_diag *d)
 {
     sherd__network *shapes = NULL, *n = NULL;
+    sherd__schema schema = { 0 };
     sherd__npz *z = NULL;
     int err = sherd__recipe_shapes(&r->recipe, &shapes, d);
     if (!err) err = sherd__npz_open(&z, path, UNPACKED_BASE, UNPACKED_RATIO, d);
     if (!err) err = check_shapes(z, shapes, d);
+    if (!err)
+        err = sherd__schema_read(&schema, z, &r->recipe, sherd__network_width(shapes), whole, d);
     if (!err) err = sherd__recipe_network_unset(&r->recipe, 1, &n, d);
     if (!err) err = read_parameters(z, n, d);
     sherd__network_free(shapes);
     sherd__npz_close(z);
-    if (!err) err = sherd__model_of(out, r, n, false, d);
+    if (!err) err = sherd__model_of(out, r, n, &schema, false, d);
+    sherd__schema_fini(&schema);
     if (!err) return SHERD_OK;
     sherd__network_free(n);
     sherd_recipe_free(r);
@@ -240,7 +257,7 @@ int sherd_model_load(sherd_model **out, const char *path, sherd_diag *d)
     *out = NULL;
     int err = sherd__model_recipe(&parsed, path, d);
     if (!err) err = sherd__recipe_of(&r, &parsed, path, d);
-    return err ? err : load(out, r, path, d);
+    return err ? err : load(out, r, path, true, d);
 }
 
 int sherd_model_load_parameters(sherd_model **out, const sherd_recipe *r, const char *path,
@@ -249,7 +266,7 @@ int sherd_model_load_parameters(sherd_model **out, const sherd_recipe *r, const 
     sherd_recipe *own = NULL;
     *out = NULL;
     int err = sherd__recipe_of(&own, &r->recipe, r->name, d);
-    return err ? err : load(out, own, path, d);
+    return err ? err : load(out, own, path, false, d);
 }
 
 void sherd_model_free(sherd_model *m)
@@ -264,6 +281,7 @@ void sherd__model_free(sherd_model *m)
         sherd__network_free(m->network);
         sherd_recipe_free(m->recipe);
     }
+    sherd__schema_fini(&m->schema);
     sherd__free(m);
 }
 
@@ -283,6 +301,16 @@ size_t sherd_model_inputs(const sherd_model *m)
 size_t sherd_model_outputs(const sherd_model *m)
 {
     return sherd__network_width(m->network);
+}
+
+const char *sherd_model_class_name(const sherd_model *m, size_t i)
+{
+    return i < m->schema.classes.len ? m->schema.classes.at[i] : NULL;
+}
+
+const char *sherd_model_input_name(const sherd_model *m, size_t i)
+{
+    return i < m->schema.columns.len ? m->schema.columns.at[i] : NULL;
 }
 
 const char *sherd_model_parameter_name(const sherd_model *m, size_t i)

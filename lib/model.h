@@ -4,20 +4,22 @@
 
 #include "learn/network.h"
 #include "lib/recipe.h"
+#include "lib/schema.h"
 #include "sherd/model.h"
 
 struct sherd_model {
     sherd_recipe *recipe;
     sherd__network *network; /* its parameters are the model's */
+    sherd__schema schema;    /* belongs to the model */
     bool borrowed;           /* recipe and network belong to a training */
     char names[2 * SHERD__RECIPE_LAYERS_MAX][16];
     size_t names_len;
 };
 
 /** Makes a model of a recipe and its network, and takes both unless `borrowed` is set. On failure
- *  the caller still owns them. SHERD_ENOMEM. */
-int sherd__model_of(sherd_model **out, sherd_recipe *r, sherd__network *n, bool borrowed,
-                    sherd_diag *d) SHERD_MUST;
+ *  the caller still owns them. The schema is copied. SHERD_ENOMEM. */
+int sherd__model_of(sherd_model **out, sherd_recipe *r, sherd__network *n,
+                    const sherd__schema *schema, bool borrowed, sherd_diag *d) SHERD_MUST;
 /** Frees any model; NULL is allowed. */
 void sherd__model_free(sherd_model *m);
 

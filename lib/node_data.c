@@ -139,7 +139,8 @@ static int load(sherd__own_data *own, const sherd_node_data *o, sherd_diag *d)
     if (!o->path == !o->examples.data)
         return sherd__fail(d, SHERD_EINVAL, "set either path or examples",
                            "it is not clear which examples the node has");
-    if (o->path) return sherd__own_load(own, o->path, o->label, d);
+    const sherd__own_columns of = { o->label, o->columns, o->classes };
+    if (o->path) return sherd__own_load(own, o->path, &of, d);
     if (!o->ledger)
         return sherd__fail(d, SHERD_EINVAL, "name the ledger",
                            "examples from memory have no default ledger");

@@ -14,6 +14,7 @@
 #include "core/memory.h"
 #include "core/options.h"
 #include "learn/dataset.h"
+#include "lib/data.h"
 #include "lib/model.h"
 #include "lib/network_products.h"
 #include "scheduler/cluster/internal.h"
@@ -99,12 +100,12 @@ static int take_inputs(predict *p, const sherd_model *m, sherd_view x, sherd_dia
     if (x.rows == 0) return sherd__fail(d, SHERD_ESHAPE, NULL, "%s: has no rows", p->o.name);
     p->data = (sherd__dataset){ .x = x, .width = p->width };
     int err = sherd__dataset_check(&p->data, p->o.name, sherd_model_inputs(m), p->width, d);
-    if (err || p->o.divided || r->divide_inputs == 1) return err;
-    sherd__dataset as = p->data;
+    if (!err) err = sherd__data_standardised(m, d);
+    if (err || p->o.divided || (r->divide_inputs == 1 && !m->schema.mean)) return err;
     uint32_t *labels = sherd__calloc(x.rows, sizeof *labels); /* which a copy has */
     if (!labels) return sherd__fail_memory(d, "%zu rows", x.rows);
-    as.targets.labels = labels;
-    err = sherd__dataset_copy(&p->data, &as, NULL, x.rows, r->divide_inputs, d);
+    p->data.targets.labels = labels;
+    err = sherd__schema_scale(&m->schema, &p->data, p->o.name, r->divide_inputs, d);
     sherd__free(labels);
     return err;
 }

@@ -45,9 +45,17 @@ typedef struct reader {
     bool header;
     /* label: index of the only target column, or cols if there is not exactly one */
     size_t cols, targets, label;
-    const uint8_t *names; /* the bytes of the header */
+    sherd__namelist names; /* fields of the header */
+    uint32_t *role; /* of each column: the index of an input, TARGET, UNUSED; NULL: by `label` */
+    /* determined from the first label */
+    bool judged, named;
+    sherd__namelist classes; /* in the order of labels */
+    uint32_t *sorted;        /* labels in the order of their classes' names */
     sherd_diag *d;
 } reader;
+
+#define TARGET UINT32_MAX
+#define UNUSED (UINT32_MAX - 1)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -241,82 +249,212 @@ static int take_number(const reader *r, const field *given, size_t col, double *
                 col + 1, shown(f.at, f.len, text));
 }
 
-static int take_label(const reader *r, const field *f, size_t col, uint32_t *out)
+/* ---- the first line -------------------------------------------------------------------------- */
+
+/* Copies a field without blanks around it and without the quotes that double quotes. Returns its
+ * length; a longer name is cut off after size - 1 bytes. */
+static size_t text_of(const field *given, char *out, size_t size)
 {
-    char text[SHOWN + 8];
-    double x = -1;
-    if (is_number(f)) {
-        int err = take_number(r, f, col, &x);
-        if (err) return err;
+    field f = *given;
+    size_t n = 0;
+    trim(&f);
+    for (size_t k = 0; k < f.len && n + 1 < size; k++) {
+        out[n++] = f.at[k] ? (char)f.at[k] : '\x01'; /* no terminator, and no valid name either */
+        if (f.quoted && f.at[k] == '"') k++;
     }
-    if (!(x >= 0 && x < 4294967295.0) || x != (double)(uint32_t)x)
-        return fail(r, f->begin, SHERD_EFORMAT,
-                    "labels are whole numbers from 0; `targets = values` is for others",
-                    "field %zu: expected a label, found %s", col + 1, shown(f->at, f->len, text));
-    *out = (uint32_t)x;
+    out[n] = '\0';
+    return n;
+}
+
+static int no_memory(const reader *r)
+{
+    return sherd__fail_memory(r->d, "the names in %s", r->where);
+}
+
+/* Reads the fields of the first line as names. */
+static int read_names(reader *r)
+{
+    char name[SHERD__NAME_MAX + 2]; /* one byte too many shows that a name is too long */
+    field f = { 0 };
+    r->at = r->line_at;
+    while (!f.last) {
+        int err = next_field(r, &f);
+        if (err) return err;
+        size_t len = text_of(&f, name, sizeof name);
+        if (sherd__namelist_add(&r->names, name, len) != 0) return no_memory(r);
+    }
     return 0;
 }
 
-/* ---- the first line -------------------------------------------------------------------------- */
+/* What kinds of fields the first line has. */
+typedef struct first_line {
+    field number, word; /* the first of each; begin NULL: none */
+    size_t words;
+    bool last_word; /* the last field is one */
+} first_line;
 
-/* Compares a field with `name`. A doubled quote counts as one. */
-static bool is_named(const field *f, const char *name)
+static int look_at_fields(reader *r, first_line *l)
 {
-    size_t i = 0;
-    for (size_t k = 0; k < f->len; k++) {
-        if (name[i] == '\0' || f->at[k] != (uint8_t)name[i++]) return false;
-        if (f->quoted && f->at[k] == '"') k++;
-    }
-    return name[i] == '\0';
-}
-
-/* Counts the fields, distinguishes names from numbers, and finds the target column. Sets *found to
- * the number of fields with its name, and r->label to its index. */
-static int look_at_names(reader *r, size_t *found)
-{
-    char text[SHOWN + 8], other[SHOWN + 8];
-    const char *name = r->want->label;
-    field f = { 0 }, number = { 0 }, word = { 0 };
-    *found = 0;
+    field f = { 0 };
+    *l = (first_line){ 0 };
     for (r->cols = 0; !f.last; r->cols++) {
         int err = next_field(r, &f);
         if (err) return err;
-        field *kind = is_number(&f) ? &number : &word;
+        l->last_word = !is_number(&f);
+        l->words += l->last_word;
+        field *kind = l->last_word ? &l->word : &l->number;
         if (!kind->begin) *kind = f;
-        if (!name || !is_named(&f, name)) continue;
-        r->label = r->cols;
-        ++*found;
     }
-    r->header = !number.begin;
-    if (r->header || !word.begin) return 0;
-    return fail(r, word.begin, SHERD_EFORMAT,
-                "a header has names only: rename the columns; a line of data has numbers only",
-                "expected all names or all numbers in the first line, found %s beside %s",
-                shown(word.at, word.len, text), shown(number.at, number.len, other));
+    return 0;
 }
 
-/* Determines which columns are targets. */
-static int place_targets(reader *r, size_t found)
+static size_t count_names(const reader *r, const char *name, size_t *at)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < r->names.len; i++) {
+        if (strcmp(r->names.at[i], name) != 0) continue;
+        *at = i;
+        found++;
+    }
+    return found;
+}
+
+/* Returns whether the first line has names that are wanted, so that it is a header even if they
+ * look like numbers. */
+static bool has_wanted(const reader *r)
+{
+    const sherd__csv_want *w = r->want;
+    size_t at, i = 0;
+    if (w->inputs == 0) return true; /* the file must have a header */
+    if (w->label && count_names(r, w->label, &at) > 0) return true;
+    while (w->columns && i < w->columns->len &&
+           sherd__namelist_find(&r->names, w->columns->at[i], i) < r->names.len)
+        i++;
+    return w->columns && i == w->columns->len;
+}
+
+/* Counts the fields and decides whether they are names. */
+static int judge_first(reader *r, bool *numbers)
+{
+    char text[SHOWN + 8], other[SHOWN + 8];
+    const sherd__csv_want *w = r->want;
+    first_line l;
+    int err = look_at_fields(r, &l);
+    const uint8_t *after = r->at;
+    if (!err && (w->label || w->columns || !l.number.begin)) err = read_names(r);
+    if (err) return err;
+    r->at = after;
+    *numbers = l.words == 0;
+    r->header = !l.number.begin || (r->names.len > 0 && has_wanted(r));
+    if (r->header || l.words == 0) return 0;
+    bool class = l.words == 1 && l.last_word && w->targets == 1 && w->labels &&
+                 (w->names || w->classes);
+    if (class) return 0; /* a name of a class beside numbers */
+    return fail(r, l.word.begin, SHERD_EFORMAT,
+                "a header has names only: rename the columns; a line of data has numbers only",
+                "expected all names or all numbers in the first line, found %s beside %s",
+                shown(l.word.at, l.word.len, text), shown(l.number.at, l.number.len, other));
+}
+
+/* Finds the columns that are wanted by their names. */
+static int place_columns(reader *r)
+{
+    const sherd__namelist *want = r->want->columns;
+    char name[SHOWN + 8], header[160], hint[200];
+    size_t expected = 0, found = 0;
+    bool *seen = sherd__calloc(want->len + 1, sizeof *seen);
+    r->role = sherd__alloc(r->cols * sizeof *r->role);
+    int err = seen && r->role ? 0 : no_memory(r);
+    for (size_t col = 0; col < r->cols && !err; col++) {
+        size_t i = sherd__namelist_find(want, r->names.at[col], expected);
+        r->role[col] = i < want->len ? (uint32_t)i : UNUSED;
+        if (i == want->len) continue;
+        if (seen[i])
+            err = fail(r, r->line_at, SHERD_EFORMAT, "rename one of them",
+                       "more than one column is named %s",
+                       shown((const uint8_t *)want->at[i], strlen(want->at[i]), name));
+        seen[i] = true;
+        expected = i + 1;
+        found++;
+    }
+    snprintf(hint, sizeof hint, "its columns are %s",
+             sherd__namelist_shown(&r->names, header, sizeof header));
+    for (size_t i = 0; i < want->len && !err && found < want->len; i++)
+        if (!seen[i])
+            err = fail(r, r->line_at, SHERD_EFORMAT, hint,
+                       "expected a column %s in the header, found none of that name",
+                       shown((const uint8_t *)want->at[i], strlen(want->at[i]), name));
+    sherd__free(seen);
+    return err;
+}
+
+/* Marks the targets among named columns: `label`, or the last ones. */
+static int place_beside(reader *r)
+{
+    char name[SHOWN + 8];
+    size_t first = r->label < r->cols ? r->label : r->cols - r->targets,
+           len = r->label < r->cols ? 1 : r->targets;
+    for (size_t col = first; col < first + len; col++) {
+        if (r->role[col] < UNUSED)
+            return fail(r, r->line_at, SHERD_EFORMAT,
+                        "`label` names the column of the target, `columns` those of inputs",
+                        "the column %s is both an input and the target",
+                        shown((const uint8_t *)r->names.at[col], strlen(r->names.at[col]), name));
+        r->role[col] = TARGET;
+    }
+    return 0;
+}
+
+/* Determines which columns are targets. numbers: all fields of the first line are. */
+static int place_targets(reader *r, bool numbers)
 {
     const sherd__csv_want *w = r->want;
     char name[SHOWN + 8];
     r->targets = w->targets;
-    bool named = w->label && w->targets == 1;
-    bool bare = w->inputs > 0 && r->cols == w->inputs && found == 0;
+    bool named = w->label && w->targets == 1, by_name = w->columns && r->header;
+    size_t found = named && r->header ? count_names(r, w->label, &r->label) : 0;
+    bool bare = w->inputs > 0 && found == 0 && (by_name || r->cols == w->inputs);
     if (bare) r->targets = 0;
     if (named && found != 1 && !bare)
         return fail(r, r->line_at, SHERD_EFORMAT, "leave `label` out if it is the last column",
                     "expected a header with one column %s, found %s",
                     shown((const uint8_t *)w->label, strlen(w->label), name),
-                    found > 1   ? "more than one"
-                    : r->header ? "none of that name"
-                                : "numbers");
+                    found > 1 ? "more than one"
+                    : numbers ? "numbers"
+                              : "none of that name");
     if (r->targets != 1) r->label = r->cols;
     else if (!named) r->label = r->cols - 1;
-    if (r->cols > r->targets) return 0;
-    return fail(r, r->line_at, SHERD_ESHAPE, "fields are separated by commas",
-                "expected inputs and %zu target column%s, found %zu field%s", r->targets,
-                r->targets == 1 ? "" : "s", r->cols, r->cols == 1 ? "" : "s");
+    if (r->cols <= r->targets)
+        return fail(r, r->line_at, SHERD_ESHAPE, "fields are separated by commas",
+                    "expected inputs and %zu target column%s, found %zu field%s", r->targets,
+                    r->targets == 1 ? "" : "s", r->cols, r->cols == 1 ? "" : "s");
+    int err = by_name ? place_columns(r) : 0;
+    return err || !by_name ? err : place_beside(r);
+}
+
+/* Returns what column `col` is for; n: number of inputs before it. */
+static uint32_t role_of(const reader *r, size_t col, size_t n)
+{
+    if (r->role) return r->role[col];
+    bool target = r->label < r->cols ? col == r->label : col >= r->cols - r->targets;
+    return target ? TARGET : (uint32_t)n;
+}
+
+/* Sets the names of inputs and targets. */
+static int keep_names(reader *r, sherd__csv *x)
+{
+    size_t n = 0;
+    int err = 0;
+    if (!r->header) return 0;
+    if (r->role) err = sherd__namelist_copy(&x->columns, r->want->columns);
+    for (size_t col = 0; col < r->cols && !err; col++) {
+        uint32_t role = role_of(r, col, n);
+        const char *name = r->names.at[col];
+        if (role == UNUSED || (role != TARGET && r->role)) continue;
+        n += role != TARGET;
+        err = sherd__namelist_add(role == TARGET ? &x->target : &x->columns, name, strlen(name));
+    }
+    return err ? no_memory(r) : 0;
 }
 
 /* Advances the line counter. Quoted fields of a header may contain line ends. */
@@ -328,19 +466,142 @@ static void next_line(reader *r)
 
 static int read_first(reader *r)
 {
-    size_t found;
+    bool numbers;
     if (r->end - r->at >= 2 && (r->at[0] ^ r->at[1]) == 1 && r->at[0] >= 0xfe)
         return fail(r, r->at, SHERD_EFORMAT, "save it as UTF-8", "expected text, found UTF-16");
     if (r->end - r->at >= 3 && memcmp(r->at, "\xef\xbb\xbf", 3) == 0) r->at += 3;
     r->line_at = r->at;
     if (r->at == r->end || line_end(r, r->at) > 0)
         return fail(r, r->at, SHERD_EFORMAT, NULL, "expected names or numbers, found nothing");
-    int err = look_at_names(r, &found);
-    if (!err) err = place_targets(r, found);
+    int err = judge_first(r, &numbers);
+    if (!err) err = place_targets(r, numbers);
     if (err) return err;
     if (r->header) next_line(r);
     else r->at = r->line_at;
     return 0;
+}
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+static const char *label_hint(const reader *r, bool number)
+{
+    if (!r->want->names) return "labels are whole numbers from 0; `targets = values` is for others";
+    if (number)
+        return "labels are whole numbers from 0; `class_names` is for names that look like "
+               "numbers, `targets = values` for others";
+    return "labels are whole numbers from 0 in all lines, or names; `class_names` is for names "
+           "that look like numbers";
+}
+
+static int take_number_label(const reader *r, const field *f, size_t col, uint32_t *out)
+{
+    char text[SHOWN + 8];
+    double x = -1;
+    bool number = is_number(f);
+    if (number) {
+        int err = take_number(r, f, col, &x);
+        if (err) return err;
+    }
+    if (!(x >= 0 && x < 4294967295.0) || x != (double)(uint32_t)x)
+        return fail(r, f->begin, SHERD_EFORMAT, label_hint(r, number),
+                    "field %zu: expected a label, found %s", col + 1, shown(f->at, f->len, text));
+    *out = (uint32_t)x;
+    return 0;
+}
+
+/* Finds the place of a name in r->sorted. Returns whether it is there. */
+static bool find_class(const reader *r, const char *name, size_t *place)
+{
+    size_t low = 0, high = r->classes.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int order = strcmp(r->classes.at[r->sorted[mid]], name);
+        if (order == 0) {
+            *place = mid;
+            return true;
+        }
+        if (order < 0) low = mid + 1;
+        else high = mid;
+    }
+    *place = low;
+    return false;
+}
+
+static int add_class(reader *r, const char *name, size_t len, size_t place)
+{
+    size_t n = r->classes.len;
+    if (sherd__namelist_add(&r->classes, name, len) != 0) return no_memory(r);
+    memmove(r->sorted + place + 1, r->sorted + place, (n - place) * sizeof *r->sorted);
+    r->sorted[place] = (uint32_t)n;
+    return 0;
+}
+
+/* Decides by the first label whether labels are names. */
+static int judge_labels(reader *r, const field *first)
+{
+    const sherd__namelist *given = r->want->classes;
+    size_t place;
+    int err = 0;
+    r->judged = true;
+    r->named = given || (r->want->names && !is_number(first));
+    if (!r->named) return 0;
+    r->sorted = sherd__alloc((given ? given->len + 1 : SHERD__CSV_CLASSES_MAX) * sizeof *r->sorted);
+    if (!r->sorted) return no_memory(r);
+    for (size_t i = 0; given && i < given->len && !err; i++)
+        if (!find_class(r, given->at[i], &place))
+            err = add_class(r, given->at[i], strlen(given->at[i]), place);
+    return err;
+}
+
+/* Takes the name of a class. Names that are found get numbers in the order in which they occur. */
+static int take_name(reader *r, const field *f, size_t col, uint32_t *out)
+{
+    char name[SHERD__NAME_MAX + 2], text[SHOWN + 8], known[160];
+    size_t len = text_of(f, name, sizeof name), place;
+    bool valid = len > 0 && len <= SHERD__NAME_MAX;
+    for (size_t i = 0; i < len && valid; i++)
+        valid = (unsigned char)name[i] >= ' ' && name[i] != 0x7f;
+    if (!valid)
+        return fail(r, f->begin, SHERD_EFORMAT, "names of classes are texts of 1 to 255 bytes",
+                    "field %zu: expected a label, found %s", col + 1, shown(f->at, f->len, text));
+    bool found = find_class(r, name, &place);
+    if (!found && r->want->classes)
+        return fail(r, f->begin, SHERD_EFORMAT, NULL,
+                    "field %zu: expected one of the classes %s, found %s", col + 1,
+                    sherd__namelist_shown(r->want->classes, known, sizeof known),
+                    shown(f->at, f->len, text));
+    if (!found && r->classes.len == SHERD__CSV_CLASSES_MAX)
+        return fail(r, f->begin, SHERD_EFORMAT,
+                    "`targets = values` is for targets that are not classes",
+                    "field %zu: more than %u different labels", col + 1, SHERD__CSV_CLASSES_MAX);
+    int err = found ? 0 : add_class(r, name, len, place);
+    if (!err) *out = r->sorted[place];
+    return err;
+}
+
+static int take_label(reader *r, const field *f, size_t col, uint32_t *out)
+{
+    int err = r->judged ? 0 : judge_labels(r, f);
+    if (err) return err;
+    return r->named ? take_name(r, f, col, out) : take_number_label(r, f, col, out);
+}
+
+/* Numbers the classes that were found in the order of their names. */
+static int sort_classes(reader *r, sherd__csv *x)
+{
+    size_t n = r->classes.len;
+    if (!r->named || r->want->classes) return 0;
+    uint32_t *rank = sherd__alloc((n + 1) * sizeof *rank);
+    if (!rank) return no_memory(r);
+    for (size_t i = 0; i < n; i++) rank[r->sorted[i]] = (uint32_t)i;
+    for (size_t i = 0; i < x->rows; i++) x->labels[i] = rank[x->labels[i]];
+    sherd__free(rank);
+    int err = 0;
+    for (size_t i = 0; i < n && !err; i++) {
+        const char *name = r->classes.at[r->sorted[i]];
+        err = sherd__namelist_add(&x->classes, name, strlen(name));
+    }
+    return err ? no_memory(r) : 0;
 }
 
 /* ---- data lines ------------------------------------------------------------------------------ */
@@ -360,7 +621,7 @@ static size_t rows_at_most(const reader *r)
 static int read_row(reader *r, sherd__csv *x)
 {
     double *inputs = x->x + x->rows * x->inputs, *values = NULL;
-    size_t n = 0, col = 0, inputs_end = r->cols - r->targets;
+    size_t n = 0, col = 0;
     field f = { 0 };
     if (x->values) values = x->values + x->rows * r->targets;
     for (; !f.last; col++) {
@@ -369,9 +630,12 @@ static int read_row(reader *r, sherd__csv *x)
         if (col == r->cols)
             return fail(r, f.begin, SHERD_EFORMAT, NULL,
                         "expected %zu fields as in the first line, found more", r->cols);
-        bool target = r->label < r->cols ? col == r->label : col >= inputs_end;
-        if (!target) err = take_number(r, &f, col, &inputs[n++]);
-        else if (x->labels) err = take_label(r, &f, col, &x->labels[x->rows]);
+        uint32_t role = role_of(r, col, n);
+        if (role == UNUSED) continue;
+        if (role != TARGET) {
+            err = take_number(r, &f, col, &inputs[role]);
+            n++;
+        } else if (x->labels) err = take_label(r, &f, col, &x->labels[x->rows]);
         else err = take_number(r, &f, col, values++);
         if (err) return err;
     }
@@ -396,7 +660,7 @@ static int read_tail(reader *r)
 static int make_room(reader *r, sherd__csv *x)
 {
     size_t rows = rows_at_most(r), n, m;
-    x->inputs = r->cols - r->targets;
+    x->inputs = r->role ? r->want->columns->len : r->cols - r->targets;
     bool fits = sherd__mul(rows, x->inputs, &n) && sherd__mul(rows, r->targets, &m) &&
                 sherd__mul(n, sizeof *x->x, &n) && sherd__mul(m, sizeof *x->values, &m);
     if (fits) x->x = sherd__alloc(n);
@@ -412,9 +676,11 @@ static int read_all(reader *r, sherd__csv *x)
     int err = read_first(r);
     if (!err && (r->at == r->end || line_end(r, r->at) > 0))
         err = fail(r, r->at, SHERD_EFORMAT, NULL, "expected numbers below the header, found none");
+    if (!err) err = keep_names(r, x);
     if (!err) err = make_room(r, x);
     while (!err && r->at < r->end && line_end(r, r->at) == 0) err = read_row(r, x);
-    return err ? err : read_tail(r);
+    if (!err) err = read_tail(r);
+    return err ? err : sort_classes(r, x);
 }
 
 /* ---- public calls ---------------------------------------------------------------------------- */
@@ -434,6 +700,10 @@ int sherd__csv_parse(sherd__csv *out, const uint8_t *bytes, size_t len, const ch
     if (r.c == (locale_t)0) return sherd__fail_memory(d, "%s", where);
     int err = read_all(&r, &x);
     freelocale(r.c);
+    sherd__namelist_fini(&r.names);
+    sherd__namelist_fini(&r.classes);
+    sherd__free(r.role);
+    sherd__free(r.sorted);
     if (err) {
         sherd__csv_fini(&x);
         return err;
@@ -460,5 +730,8 @@ void sherd__csv_fini(sherd__csv *x)
     sherd__free(x->x);
     sherd__free(x->labels);
     sherd__free(x->values);
+    sherd__namelist_fini(&x->columns);
+    sherd__namelist_fini(&x->target);
+    sherd__namelist_fini(&x->classes);
     *x = (sherd__csv){ 0 };
 }

@@ -25,7 +25,8 @@ extern "C" {
 typedef struct sherd_data_source {
     size_t size;      /* sizeof(sherd_data_source) */
     const char *path; /* a folder of IDX files (.gz or not), a .npy or .csv whose last columns are
-                         targets, or a .npz with members x and y, or x_train, y_train, x_test and
+                         targets (in a .csv also names of classes, and any column that the recipe
+                         names), or a .npz with members x and y, or x_train, y_train, x_test and
                          y_test */
     sherd_view x, y;  /* inputs, a row for each example, and their targets: a column of labels
                          (whole numbers from 0), or values if the recipe says so. Any dtype and
@@ -51,11 +52,11 @@ typedef struct sherd_data_info {
 
 /**
  * Loads the examples that a recipe trains on and checks all of them: finite values, labels below
- * the number of outputs, as many inputs as the network has. The recipe's `examples`, `holdout` and
- * `divide_inputs` are applied. from NULL: the recipe's own source. seed: 32 bytes that generated
- * examples and the choice of held-out ones derive from; NULL: fresh. Arrays are borrowed until
- * sherd_data_free, where they need not be converted. The caller frees *out with sherd_data_free; it
- * is NULL on failure.
+ * the number of outputs, as many inputs as the network has. The recipe's `examples`, `holdout`,
+ * `divide_inputs` and `standardise` are applied. from NULL: the recipe's own source. seed: 32 bytes
+ * that generated examples and the choice of held-out ones derive from; NULL: fresh. Arrays are
+ * borrowed until sherd_data_free, where they need not be converted. The caller frees *out with
+ * sherd_data_free; it is NULL on failure.
  *
  * Errors: SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT, SHERD_ESHAPE; SHERD_ERANGE (a value that is not
  * finite); SHERD_EINVAL (a recipe for files, and no file); SHERD_ENOMEM. The message names the
@@ -67,7 +68,9 @@ SHERD_API int sherd_data_load(sherd_data **out, const sherd_recipe *r,
 /**
  * Loads inputs for prediction, as the training part: a folder of IDX files (its test images), one
  * IDX file, a .npy, a .npz with a member x, or a .csv. They have targets if the file has them. The
- * recipe's `divide_inputs` is applied. Errors as of sherd_data_load.
+ * recipe's `divide_inputs` is applied. Columns of a .csv are found by the names that the recipe
+ * gives. Errors as of sherd_data_load; SHERD_EINVAL also if the recipe standardises, because the
+ * means are in the model: see sherd_model_inputs_load.
  */
 SHERD_API int sherd_data_inputs(sherd_data **out, const sherd_recipe *r, const char *path,
                                 sherd_diag *d) SHERD_MUST;

@@ -1,7 +1,10 @@
 /*
  * A model: a network's layers and parameters with the recipe that it was trained by. Its file is an
  * .npz that numpy.load opens: the recipe's text (member "recipe", bytes) and the parameters "w1"
- * (inputs x outputs), "b1", "w2" and so on. One thread at a time may use a model.
+ * (inputs x outputs), "b1", "w2" and so on. If they are known, it also has names: of the columns
+ * that are inputs ("columns"), of the target's ("target") and of the classes in the order of the
+ * outputs ("classes"), each as text with a name in each line; and, if the recipe standardises,
+ * "input_mean" and "input_deviation". One thread at a time may use a model.
  */
 #ifndef SHERD_MODEL_H
 #define SHERD_MODEL_H
@@ -11,6 +14,7 @@
 #include <stdint.h>
 
 #include "sherd/cluster.h"
+#include "sherd/data.h"
 #include "sherd/err.h"
 #include "sherd/field.h"
 #include "sherd/hooks.h"
@@ -50,6 +54,12 @@ SHERD_API const sherd_recipe *sherd_model_recipe(const sherd_model *m);
 /** Returns the numbers of one example, and of one output. */
 SHERD_API size_t sherd_model_inputs(const sherd_model *m);
 SHERD_API size_t sherd_model_outputs(const sherd_model *m);
+/** Returns the name of class i, which is that of output i; NULL after the last, and if classes are
+ *  numbers. Valid until sherd_model_free. */
+SHERD_API const char *sherd_model_class_name(const sherd_model *m, size_t i);
+/** Returns the name of input i in the header of the training data; NULL after the last, and if they
+ *  had none. Valid until sherd_model_free. */
+SHERD_API const char *sherd_model_input_name(const sherd_model *m, size_t i);
 /** Returns the name of the i-th array of parameters: "w1", "b1", "w2", ...; NULL after the last.
  *  Layers with parameters are counted from 1. Valid until sherd_model_free. */
 SHERD_API const char *sherd_model_parameter_name(const sherd_model *m, size_t i);
@@ -57,6 +67,16 @@ SHERD_API const char *sherd_model_parameter_name(const sherd_model *m, size_t i)
  *  convolution, window * window * channels x outputs), biases as one row. No data (NULL) if there
  *  is no such name. */
 SHERD_API sherd_view sherd_model_parameter_find(const sherd_model *m, const char *name);
+
+/**
+ * Loads inputs for a prediction by m, as the training part (sherd_data_inputs lists the kinds of
+ * files). The columns of a .csv with a header are found by the names that the model has, in any
+ * order; other columns are not used, and the target may be missing. Its labels may be names of the
+ * model's classes. Inputs are divided and standardised as in the training. The caller frees *out
+ * with sherd_data_free; it is NULL on failure. Errors as of sherd_data_load.
+ */
+SHERD_API int sherd_model_inputs_load(sherd_data **out, const sherd_model *m, const char *path,
+                                      sherd_diag *d) SHERD_MUST;
 
 /** Zero-initialise, set size, then set what differs. */
 typedef struct sherd_predict_options {
@@ -74,8 +94,8 @@ typedef struct sherd_predict_options {
                                    schemes */
     bool check;       /* also compute in fixed point on this machine, and compare bit for bit; needs
                          cluster and fixed point */
-    bool divided;     /* x has already been divided as the recipe states (sherd_data_x); false: this
-                         call divides it */
+    bool divided;     /* x has already been divided and standardised as the recipe states
+                         (sherd_data_x); false: this call does it */
     const char *name; /* name of x in messages; NULL: "x" */
     const uint32_t *labels; /* label of each row of x, for the report's accuracy; NULL: not known */
 } sherd_predict_options;
@@ -108,8 +128,22 @@ typedef struct sherd_predict_report {
 SHERD_API int sherd_model_predict(sherd_model *m, sherd_view x, double *y, size_t ldy,
                                   const sherd_predict_options *opt, sherd_predict_report *r,
                                   sherd_diag *d) SHERD_MUST;
+/**
+ * Writes predictions, an output of m in each row of y, to a file, which appears as a whole: y
+ * itself, or with `labels` the class of each row (sherd_predict_labels). A path that ends in .csv
+ * is written as text with a header: a column for each output, or the names of classes, if they
+ * have names; any other as .npy. SHERD_ESHAPE: y has another number of columns; SHERD_EOPEN,
+ * SHERD_EIO, SHERD_ENOMEM.
+ */
+SHERD_API int sherd_model_predictions_save(const sherd_model *m, const char *path, sherd_view y,
+                                           bool labels, sherd_diag *d) SHERD_MUST;
+/** Counts predictions: counts[i * outputs + j], all of which are set, is the number of rows with
+ *  label i for which j was predicted. Rows with a label or a prediction that is not below `outputs`
+ *  are not counted. */
+SHERD_API void sherd_predict_confusion(const uint32_t *labels, const uint32_t *predicted,
+                                       size_t rows, size_t outputs, uint64_t *counts);
 /** Writes the index of the largest number of each row of outputs, the first of equal ones: the
- *  class  that a network trained on labels predicts. */
+ *  class that a network trained on labels predicts. */
 SHERD_API void sherd_predict_labels(const double *y, size_t ldy, size_t rows, size_t outputs,
                                     uint32_t *labels);
 /** Checks options before a cluster is opened: returns the error that sherd_model_predict returns

@@ -62,6 +62,12 @@ typedef struct sherd_node_data {
     uint64_t rounds_max;    /* most rounds of one training, and of one coordinator in a day; 0:
                                10000 */
     uint64_t rounds_day;    /* most rounds in one day (UTC), of all trainings; 0: 20000 */
+    /* Of a .csv, as lists of names, "a, b, c": */
+    const char *columns; /* inputs, by their names in the header, in the order of the network's
+                            inputs; the target is `label` or the last column, and other columns are
+                            not used. NULL: all columns but the target */
+    const char *classes; /* names of the classes in the order of the network's outputs; the target
+                            has these names. NULL: it has numbers */
 } sherd_node_data;
 
 /** Zero-initialise, set size and allow or allow_file, then set what differs. Texts, views and the

@@ -39,6 +39,10 @@ extern "C" {
 
 #define SHERD_TRAIN_SHARDS_MAX 4096u
 #define SHERD_TRAIN_NOISE_MAX 500.0
+#define SHERD_TRAIN_CONFUSION_MAX 1024u
+#define SHERD_TRAIN_CONFUSION_ROWS 10000u
+/** Numbers up to this one are exact in JSON. */
+#define SHERD_TRAIN_SEED_MAX UINT64_C(9007199254740991)
 
 typedef enum sherd_train_by {
     SHERD_BY_PRODUCTS, /* the network stays here; products go to the nodes */
@@ -99,7 +103,8 @@ typedef struct sherd_train_options {
     size_t size;         /* sizeof(sherd_train_options) */
     sherd_hooks hooks;   /* progress counts steps; all NULL: those of the cluster */
     const uint8_t *seed; /* 32 bytes from which parameters, order, permutations and held-out
-                            examples derive; NULL: fresh, or that of the newest checkpoint */
+                            examples derive; NULL: seed_number, or fresh, or that of the newest
+                            checkpoint */
     uint32_t timeout_ms; /* time limit of sherd_training_run: SHERD_ETIMEOUT after the step in
                             progress; 0: no limit */
     uint32_t nodes;      /* size of the cluster that sherd_training_run will be given; 0: none */
@@ -185,6 +190,10 @@ typedef struct sherd_train_options {
     unsigned meta_settings; /* SHERD_META_...: settings of `products` that must agree with the file
                                even if they are 0; otherwise 0 means as in the file */
     bool meta_reuse;        /* accept a file that has served another training */
+
+    const uint64_t *seed_number; /* a number, at most SHERD_TRAIN_SEED_MAX, from which parameters,
+                                    order and held-out examples derive. Permutations do not, since
+                                    it can be guessed: they are fresh. Only without `seed` */
 } sherd_train_options;
 
 typedef struct sherd_training sherd_training;
@@ -254,6 +263,10 @@ typedef struct sherd_train_report {
                                      stop */
     const char *meta;             /* metadata file of the products; NULL: there is none */
     bool meta_reused;             /* it had served another training */
+    bool seed_known;      /* seed_number makes parameters, order and held-out examples again. A
+                             number is drawn if no seed is given, unless permutations derive from
+                             the seed; false: a seed of 32 bytes, which is a secret, was used */
+    uint64_t seed_number; /* if seed_known */
 } sherd_train_report;
 
 /** By gradients, except for secure aggregation. */
@@ -338,6 +351,18 @@ SHERD_API int sherd_training_exposure_at(sherd_training *t, uint32_t operation, 
                                          sherd_train_exposure *out, sherd_diag *d) SHERD_MUST;
 /** Returns the i-th reported epoch of this run; NULL after the last. Valid until the next epoch. */
 SHERD_API const sherd_epoch *sherd_training_epoch_at(const sherd_training *t, size_t i);
+/**
+ * Counts how examples are classified by the current parameters: counts[i * outputs + j] is the
+ * number of those with label i whose largest output is j; outputs is sherd_model_outputs. Of the
+ * validation data, all of them; without, of the first SHERD_TRAIN_CONFUSION_ROWS training examples.
+ * *part says which; it may be NULL. After sherd_training_run; computed on this machine, in the
+ * arithmetic of the training.
+ *
+ * Errors: SHERD_EUNSUPPORTED (no labels, no examples in this process, or more than
+ * SHERD_TRAIN_CONFUSION_MAX outputs); SHERD_ENOMEM. counts is unchanged then.
+ */
+SHERD_API int sherd_training_confusion(sherd_training *t, uint64_t *counts, sherd_data_part *part,
+                                       sherd_diag *d) SHERD_MUST;
 /** Returns the model, with its current parameters. It belongs to the training. */
 SHERD_API sherd_model *sherd_training_model(sherd_training *t);
 /** Returns the data, which belong to the training. */

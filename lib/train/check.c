@@ -143,8 +143,9 @@ int sherd__training_check_epoch(sherd_training *t, const sherd__train_epoch *e, 
     if (!err && report && t->data->validation.x.rows > 0)
         err = sherd__train_evaluate(sherd__trainer_network(c->float64.trainer), c->float64.engine,
                                     &(sherd__evaluation){
-                                        &t->recipe->recipe, &t->data->validation, NULL,
-                                        sherd__trainer_order(c->float64.trainer)->batch, 0 },
+                                        .recipe = &t->recipe->recipe,
+                                        .data = &t->data->validation,
+                                        .batch = sherd__trainer_order(c->float64.trainer)->batch },
                                     &cost, &c->validation, &mine);
     if (err == SHERD_ERANGE) { /* float64 may diverge where fixed point does not */
         c->accuracy = c->validation = NAN;

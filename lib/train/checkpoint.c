@@ -104,7 +104,7 @@ int sherd__training_identity(const sherd_training *t, uint8_t out[32], sherd_dia
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-enum { FIXED = 18 }; /* members in addition to those of layers */
+enum { FIXED = 20 }; /* members in addition to those of layers */
 
 static sherd__chain_member bytes_of(const char *name, const void *bytes, size_t len)
 {
@@ -152,19 +152,26 @@ static int write_newest(sherd_training *t, const sherd__train_state *s, sherd_di
     uint64_t each = sherd__trainer_order(t->trainer)->per_epoch;
     const int64_t step = (int64_t)s->step, epoch = (int64_t)(s->step / each),
                   hits = (int64_t)s->hits, seen = (int64_t)s->seen,
-                  examples = (int64_t)s->step_examples, begun = (int64_t)o->steps;
+                  examples = (int64_t)s->step_examples, begun = (int64_t)o->steps,
+                  number = t->seed_known ? (int64_t)t->seed_number : -1;
     size_t layers = sherd__network_len(n), len = 0;
     const char *recipe = t->recipe->text;
-    sherd__chain_member *m = sherd__calloc(FIXED + 4 * layers, sizeof *m);
+    sherd__schema_members schema;
+    int err = sherd__schema_list(&t->data->schema, &schema, d);
+    if (err) return err;
+    sherd__chain_member *m = sherd__calloc(FIXED + schema.len + 4 * layers, sizeof *m);
     layer_names *names = sherd__calloc(layers, sizeof *names);
     if (!m || !names) {
         sherd__free(names);
         sherd__free(m);
+        sherd__schema_members_fini(&schema);
         return no_memory(d);
     }
     m[len++] = bytes_of("recipe", recipe, strlen(recipe));
     m[len++] = bytes_of("arithmetic", k->arithmetic, strlen(k->arithmetic));
     m[len++] = bytes_of("seed", t->seed, sizeof t->seed);
+    m[len++] = bytes_of("secret", t->secret, sizeof t->secret);
+    m[len++] = count("seed_number", &number);
     m[len++] = bytes_of("data", k->data, sizeof k->data);
     m[len++] = count("step", &step);
     m[len++] = count("epoch", &epoch);
@@ -180,12 +187,16 @@ static int write_newest(sherd_training *t, const sherd__train_state *s, sherd_di
     m[len++] = count("optimiser_steps", &begun); /* above `step` with asynchronous gradients */
     const uint8_t *metadata = sherd__training_meta_digests(t);
     if (metadata) m[len++] = bytes_of("metadata", metadata, METADATA);
+    for (size_t i = 0; i < schema.len; i++)
+        m[len++] = numbers(schema.arrays[i].name, schema.arrays[i].dtype, schema.values[i],
+                           schema.arrays[i].cols);
     for (size_t i = 0; i < layers; i++) len += layer_members(n, i, names[i], m + len);
-    int err = sherd__chain_add(k->chain, s->step, m, len, d);
+    err = sherd__chain_add(k->chain, s->step, m, len, d);
     if (!err && t->o.checkpoint_keep > 0)
         err = sherd__chain_prune(k->chain, (size_t)t->o.checkpoint_keep, d);
     sherd__free(names);
     sherd__free(m);
+    sherd__schema_members_fini(&schema);
     return err;
 }
 
@@ -312,6 +323,27 @@ static int open_newest(sherd__npz **z, const sherd__training_keep *k, sherd_diag
     return sherd__npz_open(z, k->path, UINT64_C(1) << 40, 1, d);
 }
 
+/* Takes the seeds of a run. Earlier versions had one for all purposes. */
+static int take_seed(sherd_training *t, sherd__npz *z, sherd_diag *d)
+{
+    uint8_t seed[32], secret[32];
+    int64_t number = -1;
+    int err = sherd__npz_take(z, "seed", SHERD_U8, seed, sizeof seed, d);
+    bool both = !err && sherd__npz_find(z, "secret") >= 0;
+    if (!err) memcpy(secret, seed, sizeof secret);
+    if (both) err = sherd__npz_take(z, "secret", SHERD_U8, secret, sizeof secret, d);
+    if (both && !err) err = sherd__npz_take(z, "seed_number", SHERD_I64, &number, sizeof number, d);
+    if (!err) {
+        memcpy(t->seed, seed, sizeof seed);
+        memcpy(t->secret, secret, sizeof secret);
+        t->seed_known = number >= 0;
+        t->seed_number = (uint64_t)number;
+    }
+    sherd__wipe(seed, sizeof seed);
+    sherd__wipe(secret, sizeof secret);
+    return err;
+}
+
 int sherd__training_keep_open(sherd_training *t, sherd_diag *d)
 {
     const char *folder = t->o.checkpoints;
@@ -326,13 +358,10 @@ int sherd__training_keep_open(sherd_training *t, sherd_diag *d)
     k->path = sherd__alloc(size);
     if (!k->path) return no_memory(d);
     snprintf(k->path, size, "%s/%s", folder, newest.name);
-    uint8_t seed[32];
     err = open_newest(&z, k, d);
-    if (!err && t->o.seed)
+    if (!err && (t->o.seed || t->o.seed_number))
         err = same(z, "seed", t->seed, sizeof t->seed, "began with another --seed", d);
-    if (!err) err = sherd__npz_take(z, "seed", SHERD_U8, seed, sizeof seed, d);
-    if (!err) memcpy(t->seed, seed, sizeof seed);
-    sherd__wipe(seed, sizeof seed);
+    if (!err) err = take_seed(t, z, d);
     sherd__npz_close(z);
     return err;
 }

@@ -78,6 +78,8 @@ static const sherd_field train_report_fields[] = {
     REPORT(sees, NAME, "", "which party sees which data"),
     REPORT(meta, NAME, "", "metadata file of the products"),
     REPORT(meta_reused, BOOL, "", "it had served another training"),
+    REPORT(seed_known, BOOL, "", "the seed derives from a number"),
+    REPORT(seed_number, U64, "", "this number"),
 };
 SHERD__FIELDS(sherd_train_report, train_report_fields)
 

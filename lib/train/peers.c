@@ -20,7 +20,13 @@ static int common(const sherd_training *t, int err)
 
 int sherd__training_share_seed(sherd_training *t, sherd_diag *d)
 {
-    return t->among.sum ? sherd__collective_share(&t->among, t->seed, sizeof t->seed, d) : SHERD_OK;
+    uint64_t known[2] = { t->seed_known, t->seed_number };
+    if (!t->among.sum) return SHERD_OK;
+    int err = sherd__collective_share(&t->among, t->seed, sizeof t->seed, d);
+    if (!err) err = sherd__collective_share(&t->among, known, sizeof known, d);
+    t->seed_known = known[0] != 0;
+    t->seed_number = known[1];
+    return err;
 }
 
 int sherd__training_agree(const sherd_training *t, int err, sherd_diag *d)

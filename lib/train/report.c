@@ -136,7 +136,9 @@ int sherd_training_report_get(sherd_training *t, sherd_train_report *out, sherd_
                              .bytes_out = x.bytes_out,
                              .bytes_in = x.bytes_in,
                              .epochs_checked = sherd__training_checked(t),
-                             .sees = sees(t) };
+                             .sees = sees(t),
+                             .seed_known = t->seed_known,
+                             .seed_number = t->seed_known ? t->seed_number : 0 };
     set_figures(t, &r);
     sherd__training_meta_report(t, &r);
     r.examples_per_second = (double)r.examples / (r.seconds + INSTANT_S);

@@ -116,10 +116,10 @@ static void set_hooks(sherd_training *t)
     if (!sherd__hooks_any(&t->products.opt.hooks)) t->products.opt.hooks = inner;
 }
 
-static void derive(uint8_t out[32], const sherd_training *t, const char *what)
+static void derive(uint8_t out[32], const uint8_t seed[32], const char *what)
 {
     sherd__seeded state;
-    sherd__entropy e = sherd__train_entropy(&state, t->seed, what, 0);
+    sherd__entropy e = sherd__train_entropy(&state, seed, what, 0);
     e.fill(e.ctx, out, 32);
     sherd__wipe(&state, sizeof state);
 }
@@ -129,8 +129,8 @@ static int open_run(sherd_training *t, sherd_diag *d)
 {
     uint8_t products[32];
     bool gradients = t->o.by == SHERD_BY_GRADIENTS;
-    derive(products, t, "products");
-    derive(t->products.rounding, t, "rounding");
+    derive(products, t->secret, "products");
+    derive(t->products.rounding, t->seed, "rounding");
     int err = sherd__training_meta_record(t, d);
     if (!err)
         err = sherd__network_products_open(&t->products, gradients ? NULL : t->cluster, products,

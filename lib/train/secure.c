@@ -80,6 +80,12 @@ static int make_stand_in(sherd_training *t, size_t width, sherd_diag *d)
 int sherd__training_secure_data(sherd_training *t, const sherd_data_source *from, size_t width,
                                 sherd_diag *d)
 {
+    if (t->recipe->recipe.standardise && !t->o.simulate)
+        return sherd__fail(d, SHERD_EINVAL,
+                           "standardise the files of the nodes by means that all of them know, or "
+                           "use divide_inputs",
+                           "standardise = yes: only the nodes have the examples, and their means "
+                           "are not part of a secure sum");
     int err = t->o.simulate
                   ? sherd__data_load(&t->data, t->recipe, from, width, t->seed, d)
                   : sherd__data_none(&t->data, t->recipe, width, "examples of the nodes' own", d);

@@ -5,6 +5,7 @@
  */
 #include "lib/train/training.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,11 +33,51 @@ void sherd__training_log(const sherd_training *t, sherd_log_level level, const c
     t->outer.log(t->outer.ctx, level, text);
 }
 
-static void take_seed(sherd_training *t)
+void sherd__training_seed(sherd_training *t, uint64_t number)
+{
+    static const uint8_t key[32];
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_derived(&state, key, "sherd seed number", number);
+    e.fill(e.ctx, t->seed, sizeof t->seed);
+    t->seed_known = true;
+    t->seed_number = number;
+}
+
+/* Returns whether nodes are shown what a scheme has shuffled by permutations from a seed. */
+static bool permutes(const sherd_training *t)
+{
+    return t->o.nodes > 0 && t->o.by == SHERD_BY_PRODUCTS &&
+           sherd_scheme_get(t->products.opt.scheme)->takes & SHERD_TAKES_SHUFFLES;
+}
+
+/* Sets the seed, and what secrets derive from. A seed of 32 bytes is used for both. A number can be
+ * guessed, and is reported, so secrets never derive from it. */
+static int take_seed(sherd_training *t, sherd_diag *d)
 {
     sherd__entropy os = sherd__entropy_os();
-    if (t->o.seed) memcpy(t->seed, t->o.seed, sizeof t->seed);
-    else os.fill(os.ctx, t->seed, sizeof t->seed);
+    const uint64_t *number = t->o.seed_number;
+    uint32_t drawn;
+    if (number && (t->o.seed || *number > SHERD_TRAIN_SEED_MAX))
+        return sherd__fail(d, SHERD_EINVAL,
+                           t->o.seed ? "leave one of them out" : "0 to 9007199254740991",
+                           t->o.seed ? "the seed is given twice, as bytes and as a number"
+                                     : "the seed %" PRIu64 " is too large",
+                           *number);
+    os.fill(os.ctx, t->secret, sizeof t->secret);
+    os.fill(os.ctx, &drawn, sizeof drawn);
+    if (number) sherd__training_seed(t, *number);
+    else if (!t->o.seed && !permutes(t)) sherd__training_seed(t, drawn);
+    else {
+        if (t->o.seed) memcpy(t->secret, t->o.seed, sizeof t->secret);
+        memcpy(t->seed, t->secret, sizeof t->seed);
+    }
+    if (number && permutes(t))
+        sherd__training_log(t, SHERD_LOG_WARN,
+                            "the seed %" PRIu64
+                            " can be guessed: nodes that know the first weights "
+                            "can find the permutations of --scheme %s; use a seed of 32 bytes",
+                            *number, sherd_scheme_get(t->products.opt.scheme)->name);
+    return SHERD_OK;
 }
 
 static int load_data(sherd_training *t, const sherd_data_source *from, size_t width, sherd_diag *d)
@@ -55,7 +96,8 @@ static int make_trainer(sherd_training *t, sherd_diag *d)
                                        d);
     t->labels = t->data->train.targets.labels != NULL;
     return err ? err
-               : sherd__model_of(&t->model, t->recipe, sherd__trainer_network(t->trainer), true, d);
+               : sherd__model_of(&t->model, t->recipe, sherd__trainer_network(t->trainer),
+                                 &t->data->schema, true, d);
 }
 
 /* Copies the caller's parameters, each array of which must have the shape of the network's. */
@@ -89,6 +131,7 @@ static int take_initial(sherd_training *t, sherd_diag *d)
 static void let_go(sherd_train_options *o)
 {
     o->seed = NULL;
+    o->seed_number = NULL;
     o->initial = NULL;
     o->products = NULL;
     o->among = NULL;
@@ -107,8 +150,8 @@ static int make(sherd_training *t, const sherd_data_source *data, const sherd_tr
     err = sherd__training_options(t, opt, d);
     if (err) return err;
     t->outer = t->o.hooks;
-    take_seed(t);
-    err = sherd__training_keep_open(t, d);
+    err = take_seed(t, d);
+    if (!err) err = sherd__training_keep_open(t, d);
     if (!err) err = sherd__training_share_seed(t, d);
     if (!err) err = sherd__training_measure(t, 0, &width, d);
     if (!err) err = load_data(t, &from, width, d);

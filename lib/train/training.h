@@ -51,7 +51,10 @@ struct sherd_training {
                                caller, callbacks excepted */
     sherd_collective among; /* sum NULL: this is the only process */
     sherd_recipe *recipe;
-    uint8_t seed[32];
+    uint8_t seed[32];   /* parameters, order, held-out and generated examples derive from it */
+    uint8_t secret[32]; /* permutations derive from it; the seed, unless that can be guessed */
+    bool seed_known;    /* the seed derives from seed_number */
+    uint64_t seed_number;
     sherd_data *data;
     sherd__trainer *trainer;
     sherd_model *model; /* of the trainer's network */
@@ -90,6 +93,8 @@ struct sherd_training {
     size_t epochs_len, epochs_cap;
 };
 
+/** Sets the seed to the one that derives from a number. */
+void sherd__training_seed(sherd_training *t, uint64_t number);
 /** Returns whether this process is the only one, or the one that writes files and messages. */
 bool sherd__training_first(const sherd_training *t);
 /** Passes a message for people to the hook, in the first process. */

@@ -2,6 +2,7 @@
  * request of columns. */
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "store/csv.h"
 
@@ -9,7 +10,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
+    static char *names[] = { "a", "y" };
+    static const sherd__namelist list = { .at = names, .len = 2 };
     static const sherd__csv_want wants[] = {
+        { .targets = 1, .labels = true, .names = true },
+        { .targets = 1, .labels = true, .names = true, .columns = &list },
+        { .targets = 1,
+          .labels = true,
+          .classes = &list,
+          .columns = &list,
+          .label = "b",
+          .inputs = 2 },
         { .targets = 1, .labels = true },
         { .targets = 1, .labels = true, .label = "y", .inputs = 2 },
         { .targets = 2 },
@@ -31,6 +42,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
             assert(isfinite(x.values[i]));
         for (size_t i = 0; x.labels && i < x.rows; i++) labels |= x.labels[i];
         assert(!x.labels || labels <= UINT32_MAX);
+        for (size_t i = 0; x.classes.len > 0 && i < x.rows; i++)
+            assert(x.labels[i] < x.classes.len);
+        for (size_t i = 1; i < x.classes.len; i++)
+            assert(strcmp(x.classes.at[i - 1], x.classes.at[i]) < 0);
+        assert(x.columns.len == 0 || x.columns.len == x.inputs);
         sherd__csv_fini(&x);
     }
     return 0;

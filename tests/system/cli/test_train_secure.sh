@@ -391,6 +391,8 @@ for i in (1, 2, 3):
     rows = np.c_[x, y].tolist()
     open("last-%d.csv" % i, "w").write("".join("%d,%d,%d\n" % tuple(l) for l in rows))
     open("named-%d.csv" % i, "w").write("a,kind,b\n" + "".join("%d,%d,%d\n" % (a, k, b) for a, b, k in rows))
+    words = "".join("%s,i%d,%d,%d\n" % (("zebra", "ant", "bee")[k], b, b, a) for a, b, k in rows)
+    open("worded-%d.csv" % i, "w").write("kind,id,b,a\n" + words)
     for gz in ("", ".gz"):
         os.makedirs("idx-%d%s" % (i, gz))
         o = gzip.open if gz else open
@@ -410,11 +412,11 @@ trained() { # name, data of three nodes
 }
 trained whole whole-1.npz whole-2.npz whole-3.npz
 trained mixed idx-1 "named-2.csv --label kind" last-3.csv
-trained other split-1.npz idx-2.gz whole-3.npz
+trained other split-1.npz idx-2.gz "worded-3.csv --label kind --columns a,b --classes zebra,ant,bee"
 [ $bad = 0 ] && py '
 a = [np.load(f + ".npz") for f in ("whole", "mixed", "other")]
 sys.exit(int(not all((a[0][k] == b[k]).all() for b in a[1:] for k in ("w1", "b1", "w2", "b2"))))'
-report $? "nodes with .csv, IDX, gzipped or not, and .npz give the same model, bit for bit"
+report $? "nodes with .csv, by names or not, IDX, gzipped or not, and .npz give the same model, bit for bit"
 
 refused() { # words, options: a node that does not start
     words=$1; shift
@@ -423,7 +425,7 @@ refused() { # words, options: a node that does not start
     [ $code != 0 ] && grep -q -- "$words" err
 }
 refused 'hole.csv:3:3:' --data hole.csv && refused 'hole.csv:.*absent' --data hole.csv --label absent &&
-    refused 'names a column of a .csv' --data mine-1.npz --label y && refused 'without --data' --label y &&
+    refused '--label is for a .csv' --data mine-1.npz --label y && refused 'without --data' --label y &&
     refused 'without --data' --epsilon 3 &&
     refused 'no such file' --data none.csv && refused 'unknown kind of data file' --data small.conf
 report $? "invalid data are reported with file, line and column"

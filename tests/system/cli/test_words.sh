@@ -64,10 +64,13 @@ hints 2 "--aggregate: expected .*, found 'halving'" "did you mean halving-doubli
         --aggregate secure --simulate --colluding 4
 report $? "options that exclude each other, or are out of range, have a remedy"
 
-hints 4 "--seed names a file of 32 bytes; 7: cannot open" "head -c 32" train spiral --seed 7 &&
-    hints 4 "--seed names a file of 32 bytes; 7: cannot open" "head -c 32" meta build --nodes 3 \
-        --seed 7 -o meta.npz z=dot:4x4x4
-report $? "a number as a seed is answered with the description of a seed"
+hints 4 "--seed names a file of 32 bytes; my.seed: cannot open" "head -c 32" train spiral --seed my.seed &&
+    hints 2 "--seed 7: a number can be guessed" "head -c 32" meta build --nodes 3 \
+        --seed 7 -o meta.npz z=dot:4x4x4 &&
+    hints 4 "--seed names a file of 32 bytes; ./7: cannot open" "head -c 32" meta build --nodes 3 \
+        --seed ./7 -o meta.npz z=dot:4x4x4 &&
+    hints 2 "the seed 18446744073709551615 is too large" "9007199254740991" train spiral --seed 99999999999999999999
+report $? "a seed that is not a file of 32 bytes is answered with the description of a seed"
 
 hints 2 "\"z=dott:3x4x5\": 'dott' is not a kind of operation" "did you mean 'dot'" meta build \
     z=dott:3x4x5 --nodes 3 -o meta.npz &&

@@ -241,7 +241,9 @@ static void copies_select_rows_and_divide(void **s)
         sherd_dtype dtype;
     } cases[] = { { 1, SHERD_U8 }, { 256, SHERD_F32 }, { 255, SHERD_F64 }, { 0.5, SHERD_F32 } };
     for (size_t k = 0; k < 4; k++) {
-        assert_int_equal(sherd__dataset_copy(&copy, &set, rows, 3, cases[k].divide, NULL),
+        assert_int_equal(sherd__dataset_copy(&copy, &set, rows, 3,
+                                             &(sherd__input_scale){ .divide = cases[k].divide },
+                                             NULL),
                          SHERD_OK);
         assert_int_equal(copy.x.dtype, cases[k].dtype);
         for (size_t i = 0; i < 3; i++) {
@@ -253,11 +255,51 @@ static void copies_select_rows_and_divide(void **s)
         sherd__dataset_fini(&copy);
     }
     set.x = sherd_view_t(sherd_view_c(bytes, SHERD_U8, 3, 4)); /* other strides */
-    assert_int_equal(sherd__dataset_copy(&copy, &set, NULL, 4, 1, NULL), SHERD_OK);
+    assert_int_equal(sherd__dataset_copy(&copy, &set, NULL, 4, NULL, NULL), SHERD_OK);
     for (size_t i = 0; i < 4; i++)
         for (size_t c = 0; c < 3; c++)
             assert_true(sherd__view_at(copy.x, i, c) == bytes[4 * c + i]);
     sherd__dataset_fini(&copy);
+}
+
+static void inputs_are_standardised_by_column(void **s)
+{
+    (void)s;
+    /* constant numbers that are not exact, numbers with a large mean, bytes-like numbers */
+    static const double x[5 * 4] = { 1.7000000000000002, 1e9 + 1, 0, 1,
+                                     1.7000000000000002, 1e9 + 2, 0, 1,
+                                     1.7000000000000002, 1e9 + 3, 0, 1,
+                                     1.7000000000000002, 1e9 + 4, 0, 1,
+                                     1.7000000000000002, 1e9 + 5, 5, 1 };
+    static const uint32_t labels[5];
+    sherd__dataset set = { .x = sherd_view_c(x, SHERD_F64, 5, 4),
+                           .targets.labels = labels,
+                           .classes = 1,
+                           .width = 1 },
+                   copy;
+    double mean[4], deviation[4];
+    assert_int_equal(sherd__dataset_measure(&set, "x", 1, mean, deviation, NULL), SHERD_OK);
+    assert_true(mean[0] == 1.7000000000000002 && deviation[0] == 1 && mean[3] == 1 &&
+                deviation[3] == 1);
+    assert_true(mean[1] == 1e9 + 3 && deviation[1] == sqrt(2) && mean[2] == 1 && deviation[2] == 2);
+    const sherd__input_scale by = { 1, mean, deviation };
+    assert_int_equal(sherd__dataset_copy(&copy, &set, NULL, 5, &by, NULL), SHERD_OK);
+    assert_int_equal(copy.x.dtype, SHERD_F64);
+    assert_true(sherd__view_at(copy.x, 4, 0) == 0 && sherd__view_at(copy.x, 4, 2) == 2);
+    assert_true(sherd__view_at(copy.x, 0, 1) == -2 / sqrt(2));
+    sherd__dataset_fini(&copy);
+    assert_int_equal(sherd__dataset_measure(&set, "x", 2, mean, deviation, NULL), SHERD_OK);
+    assert_true(mean[2] == 0.5 && deviation[2] == 1 && mean[0] == 0.8500000000000001);
+    static const double large[] = { -1e200, 1e200 };
+    sherd_diag d = { 0 };
+    set.x = sherd_view_c(large, SHERD_F64, 2, 1);
+    assert_int_equal(sherd__dataset_measure(&set, "x", 1, mean, deviation, &d), SHERD_ERANGE);
+    assert_string_equal(d.message, "x: the numbers of column 0 are too large to be standardised");
+    for (size_t n = 1; n <= 2; n++) {
+        sherd__alloc_fail_nth(n);
+        assert_int_equal(sherd__dataset_measure(&set, "x", 1, mean, deviation, NULL), SHERD_ENOMEM);
+    }
+    sherd__alloc_fail_nth(0);
 }
 
 static void without_memory_no_data_set_is_made(void **s)
@@ -273,7 +315,9 @@ static void without_memory_no_data_set_is_made(void **s)
     assert_int_equal(sherd__generate_parabola(&x, 5, NULL), SHERD_OK);
     for (size_t n = 1; n <= 3; n++) {
         sherd__alloc_fail_nth(n);
-        assert_int_equal(sherd__dataset_copy(&copy, &x, NULL, 5, 3, NULL), SHERD_ENOMEM);
+        assert_int_equal(sherd__dataset_copy(&copy, &x, NULL, 5,
+                                             &(sherd__input_scale){ .divide = 3 }, NULL),
+                         SHERD_ENOMEM);
         assert_null(copy.owned[0]);
     }
     sherd__alloc_fail_nth(0);
@@ -295,6 +339,7 @@ int main(void)
         cmocka_unit_test(invalid_examples_are_named_by_row),
         cmocka_unit_test(a_part_has_its_rows_and_targets),
         cmocka_unit_test(copies_select_rows_and_divide),
+        cmocka_unit_test(inputs_are_standardised_by_column),
         cmocka_unit_test(without_memory_no_data_set_is_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

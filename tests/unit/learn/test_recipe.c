@@ -141,6 +141,43 @@ static void different_spellings_of_a_recipe_print_alike(void **s)
     free(y);
 }
 
+static void lists_of_names_have_one_spelling_and_any_number_of_words(void **s)
+{
+    (void)s;
+    static const char base[] =
+        "input=2\nlayer=dense 2\nloss=squared\ndata=file\nrate=1\nepochs=1\n";
+    char text[SHERD__RECIPE_LIST + 400];
+    sherd__recipe r;
+    sherd_diag d;
+    snprintf(text, sizeof text,
+             "%scolumns =a b c d e f g h i j k l m n o p q r,  s\nclass_names= x ,y\n"
+             "label = a b c d e f g h i j k l m n o p q r\nstandardise = yes\n",
+             base);
+    if (parse(&r, text, &d) != SHERD_OK) fail_msg("%s", d.message);
+    assert_string_equal(r.columns, "a b c d e f g h i j k l m n o p q r, s");
+    assert_string_equal(r.class_names, "x, y");
+    assert_string_equal(r.label, "a b c d e f g h i j k l m n o p q r");
+    assert_true(r.standardise);
+    stands(&r);
+    size_t at = (size_t)snprintf(text, sizeof text, "%scolumns = ", base), from = at;
+    for (unsigned i = 0; at - from < SHERD__RECIPE_LIST - 10; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%06u", i ? ", " : "", i);
+    if (parse(&r, text, &d) != SHERD_OK) fail_msg("%s", d.message);
+    stands(&r);
+    snprintf(text + at, sizeof text - at, ", %09u\n", 7);
+    assert_int_equal(parse(&r, text, &d), SHERD_EFORMAT);
+    snprintf(text, sizeof text, "%sclass_names = x, y\ntargets = values\n", base);
+    assert_int_equal(parse(&r, text, &d), SHERD_EFORMAT);
+    assert_non_null(strstr(d.message, "class_names is for labels"));
+    assert_int_equal(parse(&r, base, &d), SHERD_OK);
+    assert_int_equal(sherd__recipe_set(&r, "columns", "p,q", "r", &d), SHERD_OK);
+    assert_string_equal(r.columns, "p, q");
+    sherd__alloc_fail_nth(2); /* after the copy of the text */
+    assert_int_equal(sherd__recipe_set(&r, "columns", "s,t", "r", &d), SHERD_ENOMEM);
+    sherd__alloc_fail_nth(0);
+    assert_string_equal(r.columns, "p, q");
+}
+
 static void the_network_part_can_be_parsed_alone(void **s)
 {
     (void)s;
@@ -231,6 +268,12 @@ static void invalid_values_are_reported_with_line_and_key(void **s)
         { "schedule = linear 0 over 0", "schedule: expected" },
         { "warmup = -1", "warmup: expected" },
         { "targets = both", "targets: expected" },
+        { "columns =", "columns: expected names of columns" },
+        { "columns = a, ,b", "columns: expected names of columns" },
+        { "columns = a, b, a", "columns: expected names of columns" },
+        { "class_names = cat,", "class_names: expected names of classes" },
+        { "label =", "label: expected" },
+        { "standardise = both", "standardise: expected yes or no" },
         { "precision = f16", "precision: expected f64 or f32" },
         { "bias_gradient = sum", "bias_gradient: expected" },
         { "validation_biases = maybe", "validation_biases: expected" },
@@ -479,6 +522,7 @@ int main(void)
         cmocka_unit_test(every_line_of_a_recipe_is_read),
         cmocka_unit_test(recipes_of_the_examples_are_read_and_print_the_same),
         cmocka_unit_test(different_spellings_of_a_recipe_print_alike),
+        cmocka_unit_test(lists_of_names_have_one_spelling_and_any_number_of_words),
         cmocka_unit_test(the_network_part_can_be_parsed_alone),
         cmocka_unit_test(invalid_values_are_reported_with_line_and_key),
         cmocka_unit_test(an_unknown_key_is_reported_with_its_line_and_the_nearest_key),

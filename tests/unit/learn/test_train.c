@@ -462,8 +462,10 @@ static void the_error_of_a_step_is_returned_unchanged(void **s)
 static void evaluate(const rig *g, sherd_kept *kept, size_t batch, double *cost, double *accuracy)
 {
     assert_int_equal(sherd__train_evaluate(sherd__trainer_network(g->t), g->e,
-                                           &(sherd__evaluation){ &g->recipe, &g->data, kept, batch,
-                                                                 0 },
+                                           &(sherd__evaluation){ .recipe = &g->recipe,
+                                                                 .data = &g->data,
+                                                                 .kept = kept,
+                                                                 .batch = batch },
                                            cost, accuracy, NULL),
                      SHERD_OK);
 }

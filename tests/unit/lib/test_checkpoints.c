@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/train/training.h"
 #include "training_world.h"
 
 static char folder[] = "/tmp/sherd-checkpoints-XXXXXX", path[64];
@@ -112,11 +113,46 @@ static void a_checkpoint_is_a_model(void **s)
     sherd_model *m;
     sherd_diag d = { 0 };
     sherd_train_options o = options(&w);
-    interrupt_after_7_steps(&o);
+    assert_int_equal(world_run("class_names = low, middle, high\nstandardise = yes\n", &o, NULL,
+                               NULL),
+                     SHERD_ESTOPPED);
     snprintf(file, sizeof file, "%s/checkpoint-000000000007.npz", path);
     if (sherd_model_load(&m, file, &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd_model_outputs(m), 3);
+    assert_string_equal(sherd_model_class_name(m, 2), "high");
     sherd_model_free(m);
+}
+
+/* Permutations do not derive from the number, so the file has what they derive from, too. */
+static void a_resumed_training_keeps_number_and_secret_of_its_seed(void **s)
+{
+    (void)s;
+    const uint64_t number = 402, other = 403;
+    watched w = { .stop_at = 8 };
+    sherd_train_options o = options(&w);
+    sherd_train_report r = { .size = sizeof r };
+    sherd_diag d = { 0 };
+    uint8_t secret[32];
+    int err;
+    o.seed = NULL;
+    o.seed_number = &number;
+    sherd_training *t = world_new(NULL, &o, &err, NULL);
+    assert_int_equal(sherd_training_run(t, NULL, NULL), SHERD_ESTOPPED);
+    memcpy(secret, t->secret, sizeof secret);
+    sherd_training_free(t);
+    o.resume = true;
+    for (int given = 0; given < 2; given++) {
+        o.seed_number = given ? &number : NULL;
+        t = world_new(NULL, &o, &err, NULL);
+        assert_int_equal(sherd_training_report_get(t, &r, NULL), 0);
+        assert_true(r.seed_known && r.seed_number == 402 && r.first_step == 7);
+        assert_memory_equal(t->secret, secret, sizeof secret);
+        sherd_training_free(t);
+    }
+    o.seed_number = &other;
+    assert_null(world_new(NULL, &o, &err, &d));
+    assert_int_equal(err, SHERD_EFORMAT);
+    assert_non_null(strstr(d.message, "began with another --seed"));
 }
 
 static void another_training_is_not_continued(void **s)
@@ -197,6 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_resumed_training_has_the_bits_of_an_uninterrupted_one),
         TEST(a_checkpoint_is_a_model),
+        TEST(a_resumed_training_keeps_number_and_secret_of_its_seed),
         TEST(another_training_is_not_continued),
         TEST(old_checkpoints_are_removed_and_the_others_verify),
         TEST(by_default_each_report_has_a_checkpoint),

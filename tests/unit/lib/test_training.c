@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/diag.h"
 #include "lib/network_products.h"
+#include "lib/train/training.h"
 #include "training_world.h"
 
 static sherd_train_options seeded(void)
@@ -67,6 +68,12 @@ static void on_update(void *ctx, const sherd_train_update *u)
     heard *h = ctx;
     h->updates++;
     h->last = *u;
+}
+
+static void on_log(void *ctx, sherd_log_level level, const char *text)
+{
+    heard *h = ctx;
+    h->warned += level == SHERD_LOG_WARN && strstr(text, "can be guessed");
 }
 
 static void epochs_are_reported_and_kept(void **s)
@@ -447,6 +454,146 @@ static void secure_sums_need_nodes_with_their_own_data(void **s)
     sherd_recipe_free(r);
 }
 
+static void a_number_is_a_seed_that_can_be_repeated(void **s)
+{
+    (void)s;
+    double a[WORLD_PARAMETERS], b[WORLD_PARAMETERS];
+    uint64_t number = 402;
+    sherd_train_options o = { .size = sizeof o, .seed_number = &number };
+    sherd_train_report r = { .size = sizeof r };
+    int err;
+    run("order = shuffled\nholdout = 0.2\n", &o, a);
+    run("order = shuffled\nholdout = 0.2\n", &o, b);
+    assert_memory_equal(a, b, sizeof a);
+    number = 403;
+    run("order = shuffled\nholdout = 0.2\n", &o, b);
+    assert_memory_not_equal(a, b, sizeof a);
+    o.seed_number = NULL; /* one is drawn, and reported */
+    sherd_training *t = world_new(NULL, &o, &err, NULL);
+    assert_int_equal(sherd_training_run(t, NULL, NULL), 0);
+    world_parameters(t, a);
+    assert_int_equal(sherd_training_report_get(t, &r, NULL), 0);
+    assert_true(r.seed_known && r.seed_number <= UINT32_MAX);
+    sherd_training_free(t);
+    number = r.seed_number;
+    o.seed_number = &number;
+    run(NULL, &o, b);
+    assert_memory_equal(a, b, sizeof a);
+    number = SHERD_TRAIN_SEED_MAX + 1;
+    refused(NULL, &o, SHERD_EINVAL, "the seed 9007199254740992 is too large");
+    number = 1;
+    o.seed = world_seed;
+    refused(NULL, &o, SHERD_EINVAL, "the seed is given twice");
+    o.seed_number = NULL;
+    t = world_new(NULL, &o, &err, NULL); /* 32 bytes are never reported */
+    assert_int_equal(sherd_training_report_get(t, &r, NULL), 0);
+    assert_true(!r.seed_known && r.seed_number == 0);
+    sherd_training_free(t);
+}
+
+/* Permutations derive from the seed, so a seed that is drawn for them is not reported, and they do
+ * not derive from a number. */
+static void a_number_is_no_secret(void **s)
+{
+    (void)s;
+    static const sherd_product_options share = { .size = sizeof share, .scheme = SHERD_SHARE },
+                                       plain = { .size = sizeof plain, .scheme = SHERD_PLAIN };
+    const sherd_product_options *const schemes[] = { NULL, &share, &plain };
+    uint64_t number = 402;
+    for (size_t i = 0; i < 3; i++) {
+        heard h = { 0 };
+        sherd_train_options o = { .size = sizeof o,
+                                  .nodes = 3,
+                                  .products = schemes[i],
+                                  .hooks = { .log = on_log, .ctx = &h } };
+        sherd_train_report r = { .size = sizeof r };
+        int err;
+        sherd_training *t = world_new(NULL, &o, &err, NULL);
+        assert_int_equal(sherd_training_report_get(t, &r, NULL), 0);
+        assert_true(r.seed_known == (i > 0) && h.warned == 0);
+        sherd_training_free(t);
+        o.seed_number = &number;
+        t = world_new(NULL, &o, &err, NULL);
+        assert_int_equal(sherd_training_report_get(t, &r, NULL), 0);
+        assert_true(r.seed_known && r.seed_number == 402 && h.warned == (i == 0));
+        assert_memory_not_equal(t->seed, t->secret, sizeof t->seed);
+        const struct sherd_training *first = t;
+        sherd_training *again = world_new(NULL, &o, &err, NULL);
+        assert_memory_equal(first->seed, again->seed, sizeof first->seed);
+        assert_memory_not_equal(first->secret, again->secret, sizeof first->secret);
+        sherd_training_free(again);
+        sherd_training_free(t);
+    }
+}
+
+static void the_confusion_matrix_counts_every_validation_example(void **s)
+{
+    (void)s;
+    sherd_train_options o = seeded();
+    sherd_data_part part;
+    uint64_t counts[9], training[9];
+    int err;
+    for (int held = 0; held < 2; held++) {
+        sherd_training *t = world_new(held ? "holdout = 0.25\n" : NULL, &o, &err, NULL);
+        assert_int_equal(sherd_training_run(t, NULL, NULL), 0);
+        assert_int_equal(sherd_training_confusion(t, counts, &part, NULL), 0);
+        assert_int_equal(part, held ? SHERD_DATA_VALIDATION : SHERD_DATA_TRAINING);
+        const sherd_data *data = sherd_training_data(t);
+        sherd_view x = sherd_data_x(data, part), y = sherd_data_y(data, part);
+        double outputs[WORLD_ROWS * 3];
+        uint32_t predicted[WORLD_ROWS];
+        const sherd_predict_options as = { .size = sizeof as, .divided = true };
+        assert_int_equal(sherd_model_predict(sherd_training_model(t), x, outputs, 3, &as, NULL,
+                                             NULL),
+                         0);
+        sherd_predict_labels(outputs, 3, x.rows, 3, predicted);
+        sherd_predict_confusion(y.data, predicted, x.rows, 3, training);
+        assert_memory_equal(counts, training, sizeof counts);
+        uint64_t right = counts[0] + counts[4] + counts[8], all = 0;
+        for (size_t i = 0; i < 9; i++) all += counts[i];
+        assert_int_equal(all, held ? 15 : 60);
+        if (held) {
+            const sherd_epoch *e = sherd_training_epoch_at(t, WORLD_EPOCHS - 1);
+            assert_true((double)right / 15 == e->validation_accuracy);
+        }
+        for (size_t n = 1, seen = n; seen >= n; n++) {
+            sherd__alloc_fail_nth(n);
+            err = sherd_training_confusion(t, training, NULL, NULL);
+            seen = sherd__alloc_fail_nth(0);
+            assert_true(err == 0 || err == SHERD_ENOMEM);
+        }
+        sherd_training_free(t);
+    }
+}
+
+static void there_is_no_confusion_matrix_of_values_or_of_examples_elsewhere(void **s)
+{
+    (void)s;
+    sherd_recipe *r;
+    sherd_training *t;
+    uint64_t counts[9];
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd_recipe_load(&r, "parabola", NULL), 0);
+    assert_int_equal(sherd_training_new(&t, r, NULL, NULL, NULL), 0);
+    assert_int_equal(sherd_training_confusion(t, counts, NULL, &d), SHERD_EUNSUPPORTED);
+    assert_string_equal(d.message, "there is no confusion matrix: targets are values");
+    sherd_training_free(t);
+    sherd_recipe_free(r);
+    r = world_recipe(NULL);
+    sherd_train_options o = GRADIENTS(.aggregate = SHERD_AGGREGATE_SECURE, .nodes = 4,
+                                      .examples = 9);
+    d = (sherd_diag){ 0 };
+    assert_int_equal(sherd_training_new(&t, r, NULL, &o, &d), 0);
+    assert_int_equal(sherd_training_confusion(t, counts, NULL, &d), SHERD_EUNSUPPORTED);
+    assert_string_equal(d.message, "there is no confusion matrix: this process has no examples");
+    sherd_training_free(t);
+    assert_int_equal(sherd_recipe_set(r, "standardise", "yes", NULL), 0);
+    d = (sherd_diag){ 0 };
+    assert_int_equal(sherd_training_new(&t, r, NULL, &o, &d), SHERD_EINVAL);
+    assert_non_null(strstr(d.message, "standardise = yes: only the nodes have the examples"));
+    sherd_recipe_free(r);
+}
+
 static void any_failed_allocation_is_an_error_and_leaves_nothing(void **s)
 {
     (void)s;
@@ -492,6 +639,10 @@ int main(void)
         cmocka_unit_test(asynchronous_gradients_obey_their_bound),
         cmocka_unit_test(options_that_contradict_each_other_are_refused),
         cmocka_unit_test(secure_sums_need_nodes_with_their_own_data),
+        cmocka_unit_test(a_number_is_a_seed_that_can_be_repeated),
+        cmocka_unit_test(a_number_is_no_secret),
+        cmocka_unit_test(the_confusion_matrix_counts_every_validation_example),
+        cmocka_unit_test(there_is_no_confusion_matrix_of_values_or_of_examples_elsewhere),
         cmocka_unit_test(any_failed_allocation_is_an_error_and_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

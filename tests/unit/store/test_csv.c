@@ -127,6 +127,134 @@ static void the_target_is_the_last_column_a_named_one_or_absent(void **s)
     refuses("1,2\n2,3\n", &two, SHERD_ESHAPE, "f.csv:1:1: expected inputs and 2 target columns");
 }
 
+static const sherd__csv_want named_labels = { .targets = 1, .labels = true, .names = true };
+
+/* Returns a list that shares memory with the names given. */
+static sherd__namelist list(char **names, size_t len)
+{
+    return (sherd__namelist){ .at = names, .len = len };
+}
+
+static void has_names(const sherd__namelist *x, const char *const *names, size_t len)
+{
+    assert_int_equal(x->len, len);
+    for (size_t i = 0; i < len; i++) assert_string_equal(x->at[i], names[i]);
+}
+
+static void labels_may_be_names_sorted_by_bytes(void **s)
+{
+    (void)s;
+    static const char *const sorted[] = { "B", "a", "b \"c\", d", "\xc3\xa4" }, *const columns[] = {
+        "x", ""
+    };
+    static const char *const texts[] = {
+        "x,,kind\n1,2, \xc3\xa4\n3,4,a\n5,6,\"b \"\"c\"\", d\"\n7,8,B\n9,9,\"a \"\n",
+        "1,2,\xc3\xa4\n3,4,a\n5,6,\"b \"\"c\"\", d\"\n7,8,B\n9,9,a"
+    };
+    const uint32_t labels[] = { 3, 1, 2, 0, 1 };
+    sherd__csv c;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(parse(&c, texts[i], &named_labels, NULL), 0);
+        assert_memory_equal(c.labels, labels, sizeof labels);
+        has_names(&c.classes, sorted, 4);
+        has_names(&c.columns, columns, i == 0 ? 2 : 0);
+        assert_int_equal(c.target.len, i == 0);
+        if (i == 0) assert_string_equal(c.target.at[0], "kind");
+        sherd__csv_fini(&c);
+    }
+    assert_int_equal(parse(&c, "a,y\n1,2\n3,0\n", &named_labels, NULL), 0);
+    assert_true(c.labels[0] == 2 && c.labels[1] == 0 && c.classes.len == 0);
+    sherd__csv_fini(&c);
+    refuses("1,2\n3,x\n", &named_labels, SHERD_EFORMAT,
+            "f.csv:2:3: field 2: expected a label, found 'x'");
+    refuses("a,y\n1,x\n3,\n", &named_labels, SHERD_EFORMAT,
+            "f.csv:3:3: field 2: expected a label, found nothing");
+    refuses("a,y\n1,x\n3,\"y\nz\"\n", &named_labels, SHERD_EFORMAT,
+            "f.csv:3:3: field 2: expected a label, found 'y?z'");
+    refuses("1,x,3\n", &named_labels, SHERD_EFORMAT,
+            "f.csv:1:3: expected all names or all numbers");
+    refuses("1,x,y\n", &named_labels, SHERD_EFORMAT,
+            "f.csv:1:3: expected all names or all numbers");
+    char longest[SHERD__NAME_MAX + 10] = "1,";
+    memset(longest + 2, 'x', SHERD__NAME_MAX);
+    assert_int_equal(parse(&c, longest, &named_labels, NULL), 0);
+    sherd__csv_fini(&c);
+    longest[SHERD__NAME_MAX + 2] = 'x';
+    refuses(longest, &named_labels, SHERD_EFORMAT,
+            "f.csv:1:3: field 2: expected a label, found 'xxx");
+}
+
+static void given_classes_number_the_labels(void **s)
+{
+    (void)s;
+    char *names[] = { "yes", "-1", "no" };
+    const sherd__namelist classes = list(names, 3);
+    const sherd__csv_want given = { .targets = 1, .labels = true, .classes = &classes };
+    sherd__csv c;
+    assert_int_equal(parse(&c, "1,no\n2,yes\n3,-1\n", &given, NULL), 0);
+    assert_true(c.labels[0] == 2 && c.labels[1] == 0 && c.labels[2] == 1 && c.classes.len == 0);
+    sherd__csv_fini(&c);
+    refuses("1,no\n2,maybe\n", &given, SHERD_EFORMAT,
+            "f.csv:2:3: field 2: expected one of the classes yes, -1, no, found 'maybe'");
+    refuses("1,0\n", &given, SHERD_EFORMAT, "f.csv:1:3: field 2: expected one of the classes");
+}
+
+static void too_many_classes_are_refused_where_they_occur(void **s)
+{
+    (void)s;
+    size_t cap = (size_t)SHERD__CSV_CLASSES_MAX * 16, at = 0;
+    char *text = malloc(cap), begins[80];
+    for (size_t i = 0; i <= SHERD__CSV_CLASSES_MAX; i++)
+        at += (size_t)snprintf(text + at, cap - at, "1,c%zu\n", i * 7919 % 16411);
+    snprintf(begins, sizeof begins, "f.csv:%u:3: field 2: more than", SHERD__CSV_CLASSES_MAX + 1);
+    refuses(text, &named_labels, SHERD_EFORMAT, begins);
+    free(text);
+}
+
+static void columns_are_found_by_their_names(void **s)
+{
+    (void)s;
+    char *names[] = { "b", "2020" };
+    const sherd__namelist columns = list(names, 2);
+    static const char *const order[] = { "b", "2020" };
+    const sherd__csv_want
+        by_name = { .targets = 1, .labels = true, .columns = &columns, .label = "y" },
+        last = { .targets = 1, .labels = true, .names = true, .columns = &columns },
+        optional = { .targets = 1, .labels = true, .columns = &columns, .label = "y", .inputs = 2 };
+    const double x[] = { 1, 2, 3, 4 };
+    sherd__csv c;
+    assert_int_equal(parse(&c, "id,2020,y,b\nq1,2,8,1\n\"q,2\",4,9,3\n", &by_name, NULL), 0);
+    assert_true(c.rows == 2 && c.inputs == 2 && c.labels[0] == 8 && c.labels[1] == 9);
+    assert_memory_equal(c.x, x, sizeof x);
+    has_names(&c.columns, order, 2);
+    sherd__csv_fini(&c);
+    assert_int_equal(parse(&c, " b ,\"2020\",id,kind\n1,2,,u\n3,4,,u\n", &last, NULL), 0);
+    assert_memory_equal(c.x, x, sizeof x);
+    assert_string_equal(c.classes.at[0], "u");
+    sherd__csv_fini(&c);
+    static const char *const bare[] = { "1,2\n3,4\n", "2020,b\n2,1\n4,3\n",
+                                        "2020,z,b\n2,?,1\n4,?,3\n" };
+    for (size_t i = 0; i < 3; i++) { /* without a target, with a header or without */
+        assert_int_equal(parse(&c, bare[i], &optional, NULL), 0);
+        assert_true(!c.labels && c.rows == 2 && c.inputs == 2);
+        assert_memory_equal(c.x, x, sizeof x);
+        sherd__csv_fini(&c);
+    }
+    assert_int_equal(parse(&c, "y,2020,b\n8,2,1\n9,4,3\n", &optional, NULL), 0);
+    assert_true(c.labels[1] == 9 && c.x[3] == 4);
+    sherd__csv_fini(&c);
+    refuses("a,b,y\n1,2,3\n", &by_name, SHERD_EFORMAT,
+            "f.csv:1:1: expected a column '2020' in the header, found none of that name");
+    refuses("b,2020,b,y\n1,2,3,4\n", &by_name, SHERD_EFORMAT,
+            "f.csv:1:1: more than one column is named 'b'");
+    refuses("y,b,2020\n1,2,3\n", &last, SHERD_EFORMAT,
+            "f.csv:1:1: the column '2020' is both an input and the target");
+    refuses("b,2020,y\n1,x,3\n", &by_name, SHERD_EFORMAT, "f.csv:2:3: field 2: expected a number");
+    refuses("b,2020,y,y\n1,2,3,4\n", &optional, SHERD_EFORMAT,
+            "f.csv:1:1: expected a header with one column 'y'");
+    refuses("b,y\n1,2\n", &optional, SHERD_EFORMAT, "f.csv:1:1: expected a column '2020'");
+}
+
 static void errors_are_reported_with_line_and_column(void **s)
 {
     (void)s;
@@ -366,14 +494,22 @@ static void hostile_texts_take_time_in_proportion_to_their_length(void **s)
     static const char *const heads[] = { "", "1,2\n", "a,b\n", "\"", "1,2\n\"", "1,2\n3," };
     char *text = malloc(len);
     double began = sherd__clock_s();
+    char *one[] = { "a" };
+    const sherd__namelist columns = list(one, 1);
+    const sherd__csv_want by_name = { .targets = 1,
+                                      .labels = true,
+                                      .names = true,
+                                      .columns = &columns },
+                          *const wants[] = { &label_last, &named_labels, &by_name };
     for (size_t h = 0; h < sizeof heads / sizeof *heads; h++)
-        for (size_t f = 0; f < sizeof fills; f++) {
-            sherd__csv c = { 0 };
-            memset(text, fills[f], len);
-            memcpy(text, heads[h], strlen(heads[h]));
-            (void)!parse_n(&c, text, len, &label_last, NULL);
-            sherd__csv_fini(&c);
-        }
+        for (size_t f = 0; f < sizeof fills; f++)
+            for (size_t w = 0; w < 3; w++) {
+                sherd__csv c = { 0 };
+                memset(text, fills[f], len);
+                memcpy(text, heads[h], strlen(heads[h]));
+                (void)!parse_n(&c, text, len, wants[w], NULL);
+                sherd__csv_fini(&c);
+            }
     for (size_t i = 0; i < len; i++) text[i] = i % 2 ? '\n' : '1'; /* as many lines as possible */
     sherd__csv c;
     assert_int_equal(parse_n(&c, text, len, &all_inputs, NULL), 0);
@@ -421,6 +557,20 @@ static void without_memory_nothing_is_read(void **s)
         assert_int_equal(err, SHERD_ENOMEM);
         assert_int_equal(c.rows, 77);
     }
+    static const char text[] = "b,id,kind\n1,2,u\n3,4,v\n";
+    char *one[] = { "b" };
+    const sherd__namelist columns = list(one, 1);
+    const sherd__csv_want want = {
+        .targets = 1, .labels = true, .names = true, .columns = &columns
+    };
+    int err = SHERD_ENOMEM;
+    for (size_t n = 1; err; n++) {
+        sherd__alloc_fail_nth(n);
+        err = sherd__csv_parse(&c, (const uint8_t *)text, sizeof text - 1, "f.csv", &want, NULL);
+        sherd__alloc_fail_nth(0);
+        assert_true(err ? err == SHERD_ENOMEM && c.rows == 77 : c.rows == 2 && n > 10);
+    }
+    sherd__csv_fini(&c);
 }
 
 int main(void)
@@ -428,6 +578,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(line_ends_headers_quotes_and_a_byte_order_mark_do_not_matter),
         cmocka_unit_test(the_target_is_the_last_column_a_named_one_or_absent),
+        cmocka_unit_test(labels_may_be_names_sorted_by_bytes),
+        cmocka_unit_test(given_classes_number_the_labels),
+        cmocka_unit_test(too_many_classes_are_refused_where_they_occur),
+        cmocka_unit_test(columns_are_found_by_their_names),
         cmocka_unit_test(errors_are_reported_with_line_and_column),
         cmocka_unit_test(numbers_have_the_bits_that_strtod_gives),
         cmocka_unit_test(the_users_locale_does_not_change_numbers),

@@ -1,0 +1,145 @@
+/*
+ * What is made of predictions: files of them, and counts. A .csv is written a row at a time, with
+ * numbers that strtod reads as the same bits.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/buf.h"
+#include "core/diag.h"
+#include "lib/data.h"
+#include "matrix/view.h"
+#include "sherd/npy.h"
+#include "store/file.h"
+
+#define ROW_MAX ((size_t)64 << 20)
+
+/* ---- .csv ------------------------------------------------------------------------------------ */
+
+/* Appends a field, in quotes if it would be read as something else without them. */
+static int add_text(sherd__buf *row, const char *text)
+{
+    if (text[0] != '\0' && !strpbrk(text, ",\"\r\n"))
+        return sherd__buf_append(row, text, strlen(text));
+    int err = sherd__buf_append(row, "\"", 1);
+    for (const char *p = text; *p && !err; p++)
+        err = sherd__buf_append(row, *p == '"' ? "\"\"" : p, *p == '"' ? 2 : 1);
+    return err ? err : sherd__buf_append(row, "\"", 1);
+}
+
+/* Ends a field, or with the last one the line. */
+static int end_field(sherd__buf *row, bool last)
+{
+    return sherd__buf_append(row, last ? "\n" : ",", 1);
+}
+
+static int add_header(sherd__buf *row, const sherd_model *m, size_t width, bool labels)
+{
+    const sherd__namelist *target = &m->schema.target;
+    char number[32];
+    int err = 0;
+    if (labels) {
+        err = add_text(row, target->len > 0 ? target->at[0] : "label");
+        return err ? err : end_field(row, true);
+    }
+    for (size_t i = 0; i < width && !err; i++) {
+        const char *name = sherd_model_class_name(m, i);
+        snprintf(number, sizeof number, "output%zu", i);
+        err = add_text(row, name ? name : number);
+        if (!err) err = end_field(row, i + 1 == width);
+    }
+    return err;
+}
+
+static int add_row(sherd__buf *row, const sherd_model *m, const double *y, size_t width,
+                   bool labels)
+{
+    char number[32];
+    uint32_t label;
+    int err = 0;
+    if (labels) {
+        sherd_predict_labels(y, width, 1, width, &label);
+        const char *name = sherd_model_class_name(m, label);
+        snprintf(number, sizeof number, "%u", (unsigned)label);
+        err = add_text(row, name ? name : number);
+        return err ? err : end_field(row, true);
+    }
+    for (size_t i = 0; i < width && !err; i++) {
+        snprintf(number, sizeof number, "%.17g", y[i]);
+        err = add_text(row, number);
+        if (!err) err = end_field(row, i + 1 == width);
+    }
+    return err;
+}
+
+static int write_csv(sherd__file *f, const sherd_model *m, sherd_view y, bool labels, sherd_diag *d)
+{
+    double *values = sherd__alloc((y.cols + 1) * sizeof *values);
+    sherd__buf row;
+    sherd__buf_init(&row, ROW_MAX, 0);
+    int err = values ? add_header(&row, m, y.cols, labels) : SHERD_ENOMEM;
+    if (err) err = sherd__fail_memory(d, "a row of %zu outputs", y.cols);
+    else err = sherd__file_write(f, row.data, row.len, d);
+    for (size_t i = 0; i < y.rows && !err; i++) {
+        row.len = 0;
+        sherd__view_row_f64(y, i, 0, y.cols, values);
+        if (add_row(&row, m, values, y.cols, labels) != 0)
+            err = sherd__fail_memory(d, "a row of %zu outputs", y.cols);
+        else err = sherd__file_write(f, row.data, row.len, d);
+    }
+    sherd__buf_fini(&row);
+    sherd__free(values);
+    return err;
+}
+
+static int save_csv(const char *path, const sherd_model *m, sherd_view y, bool labels,
+                    sherd_diag *d)
+{
+    sherd__file *f = NULL;
+    int err = sherd__file_begin(&f, path, SHERD__FILE_PUBLIC, d);
+    if (err) return err;
+    err = write_csv(f, m, y, labels, d);
+    if (!err) return sherd__file_commit(f, d);
+    sherd__file_abort(f);
+    return err;
+}
+
+/* ---- public calls ---------------------------------------------------------------------------- */
+
+static int save_labels(const char *path, sherd_view y, sherd_diag *d)
+{
+    uint32_t *labels = sherd__calloc(y.rows + 1, sizeof *labels);
+    double *row = sherd__alloc((y.cols + 1) * sizeof *row);
+    int err = labels && row ? 0 : sherd__fail_memory(d, "%zu labels", y.rows);
+    for (size_t i = 0; i < y.rows && !err; i++) {
+        sherd__view_row_f64(y, i, 0, y.cols, row);
+        sherd_predict_labels(row, y.cols, 1, y.cols, &labels[i]);
+    }
+    if (!err) err = sherd_npy_save(path, sherd_view_c(labels, SHERD_U32, y.rows, 1), d);
+    sherd__free(labels);
+    sherd__free(row);
+    return err;
+}
+
+int sherd_model_predictions_save(const sherd_model *m, const char *path, sherd_view y, bool labels,
+                                 sherd_diag *d)
+{
+    int err = sherd__view_check(y, "predictions", d);
+    if (err) return err;
+    if (y.cols != sherd_model_outputs(m))
+        return sherd__fail(d, SHERD_ESHAPE, NULL,
+                           "predictions have %zu columns: the network gives %zu", y.cols,
+                           sherd_model_outputs(m));
+    if (sherd__data_ends_in(path, ".csv")) return save_csv(path, m, y, labels, d);
+    return labels ? save_labels(path, y, d) : sherd_npy_save(path, y, d);
+}
+
+void sherd_predict_confusion(const uint32_t *labels, const uint32_t *predicted, size_t rows,
+                             size_t outputs, uint64_t *counts)
+{
+    memset(counts, 0, outputs * outputs * sizeof *counts);
+    for (size_t i = 0; i < rows; i++)
+        if (labels[i] < outputs && predicted[i] < outputs)
+            counts[labels[i] * outputs + predicted[i]]++;
+}
