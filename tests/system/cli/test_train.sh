@@ -6,8 +6,9 @@ pids=
 end() { for p in $pids; do kill "$p" 2>/dev/null; done; rm -rf "$T"; }
 trap end EXIT
 
-py() { /usr/bin/python3 -c "import gzip, json, struct, sys, numpy as np
+py() { /usr/bin/python3 -c "import gzip, json, re, struct, sys, numpy as np
 log = lambda f: [json.loads(l) for l in open(f)]
+plotted = lambda f: [np.array([list(map(float, l.split())) for l in b.splitlines()]) for b in re.findall(r'<< END\n(.*?)END\n', open(f).read(), re.S)]
 $1" >>err 2>&1; }
 json() { /usr/bin/python3 -c "import json
 d = json.load(open('out'))
@@ -359,14 +360,16 @@ report $? "--plot draws with gnuplot"
 mkdir none; SHERD_PATH=$PATH; PATH="$T/none" run train spiral --epochs 500 --seed seed --plot q.svg -o q.npz -q; PATH=$SHERD_PATH
 [ $code = 0 ] && grep -q gnuplot err && [ ! -e q.svg ] && [ -s q.svg.gnuplot ]; report $? "without gnuplot data and script are kept, which is reported"
 py "
-blocks = [[list(map(float, l.split())) for l in b.splitlines() if l and l[0] != '#'] for b in open('q.svg.dat').read().split('\n\n\n')]
-curve, points, regions = map(np.array, blocks[:3])
+curve, points, regions = plotted('q.svg.gnuplot')
 l = [x for x in log('p.jsonl') if x['event'] == 'epoch']
 assert (curve[:, 0] == [x['epoch'] for x in l]).all() and (curve[:, 1] == [x['cost'] for x in l]).all() and (curve[:, 3] == [x['accuracy'] for x in l]).all()
 z = np.load('q.npz'); p = lambda x: (np.maximum(x @ z['w1'] + z['b1'], 0) @ z['w2'] + z['b2']).argmax(1)
-assert points.shape == (450, 3) and (np.bincount(points[:, 2].astype(int)) == 150).all() and np.abs(np.hypot(points[:150, 0], points[:150, 1]) - np.linspace(0, 1, 150)).max() < 1e-12
-assert len(regions) == 40000 and (p(regions[:, :2]) == regions[:, 2]).mean() > .9999 and len(set(regions[:, 2])) == 3
-assert (regions[:, :2].max(0) > points[:, :2].max(0)).all() and (regions[:, :2].min(0) < points[:, :2].min(0)).all()"
+assert points.shape == (450, 4) and (np.bincount(points[:, 2].astype(int)) == 150).all() and np.abs(np.hypot(points[:150, 0], points[:150, 1]) - np.linspace(0, 1, 150)).max() < 1e-12
+low, high = regions[:, (0, 2)].min(0), regions[:, (1, 3)].max(0); cell = (high - low) / 300
+grid = np.stack(np.meshgrid(*(l + (np.arange(300) + .5) * c for l, c in zip(low, cell))), -1).reshape(-1, 2); seen = np.full(90000, -1)
+for left, right, bottom, top, kind, _ in regions: seen[(grid > (left, bottom)).all(1) & (grid < (right, top)).all(1)] = kind
+assert (p(grid) == seen).mean() > .9999 and set(seen) == {0, 1, 2}
+assert (high > points[:, :2].max(0)).all() and (low < points[:, :2].min(0)).all()"
 report $? "the plot's curves are those of the log, its points the data, its regions the network's decisions"
 refuses 2 "expected the name of an .svg or .png file" "a plot of an unknown file type is refused before training" spiral --plot p.gif
 
