@@ -257,9 +257,11 @@ static int same(sherd__npz *z, const char *name, const void *mine, size_t len, c
 {
     int64_t i = sherd__npz_find(z, name);
     const sherd__npz_member *m = i < 0 ? NULL : sherd__npz_member_at(z, (size_t)i);
-    uint8_t *theirs = m && m->head.data_len == len ? sherd__alloc(len) : NULL;
-    int err = theirs ? sherd__npz_read(z, (size_t)i, theirs, len, d) : 0;
-    bool equal = theirs && !err && memcmp(theirs, mine, len) == 0;
+    bool sized = m && m->head.data_len == len;
+    uint8_t *theirs = sized ? sherd__alloc(len) : NULL;
+    if (sized && !theirs) return no_memory(d);
+    int err = sized ? sherd__npz_read(z, (size_t)i, theirs, len, d) : 0;
+    bool equal = sized && !err && memcmp(theirs, mine, len) == 0;
     sherd__free(theirs);
     if (err || equal) return err;
     return sherd__fail(d, SHERD_EFORMAT,

@@ -46,12 +46,20 @@ static int end(void **state)
 
 typedef struct watched {
     unsigned asked, stop_at, writes_begun, writes_ended;
+    uint64_t first_done, total; /* of progress */
 } watched;
 
 static bool interrupted(void *ctx)
 {
     watched *w = ctx;
     return ++w->asked == w->stop_at;
+}
+
+static void on_progress(void *ctx, const sherd_progress *p)
+{
+    watched *w = ctx;
+    if (w->first_done == 0) w->first_done = p->done;
+    w->total = p->total;
 }
 
 static void on_checkpoint(void *ctx, bool writes)
@@ -65,7 +73,9 @@ static sherd_train_options options(watched *w)
 {
     return (sherd_train_options){ .size = sizeof(sherd_train_options),
                                   .seed = world_seed,
-                                  .hooks = { .interrupted = interrupted, .ctx = w },
+                                  .hooks = { .interrupted = interrupted,
+                                             .progress = on_progress,
+                                             .ctx = w },
                                   .checkpoints = path,
                                   .checkpoint_every = 4,
                                   .on_checkpoint = on_checkpoint,
@@ -96,6 +106,7 @@ static void a_resumed_training_has_the_bits_of_an_uninterrupted_one(void **s)
                 w.writes_ended == 3); /* before the first step, after 4, after 7 */
     o.resume = true;
     o.seed = NULL; /* that of the checkpoint */
+    w.first_done = 0;
     sherd_training *t = world_new(NULL, &o, &err, &d);
     if (err) fail_msg("%s", d.message);
     sherd_train_report r = { .size = sizeof r };
@@ -106,6 +117,7 @@ static void a_resumed_training_has_the_bits_of_an_uninterrupted_one(void **s)
     assert_memory_equal(whole, resumed, sizeof whole);
     assert_int_equal(sherd_training_report_get(t, &r, NULL), 0);
     assert_true(r.first_step == 7 && r.step == 18 && r.examples == 11 * 20);
+    assert_true(w.first_done > 7 && w.total == 18); /* progress goes on after the seventh step */
     sherd_training_free(t);
 }
 
@@ -409,6 +421,30 @@ static void a_checkpoint_without_history_and_patience_is_resumed(void **s)
     sherd_training_free(t);
 }
 
+static void without_memory_nothing_is_resumed(void **s)
+{
+    (void)s;
+    static const char lines[] = "holdout = 0.25\npatience = 20\n";
+    watched w = { .stop_at = 8 };
+    sherd_train_options o = options(&w);
+    size_t seen = 1;
+    int err = SHERD_ENOMEM;
+    assert_int_equal(world_run(lines, &o, NULL, NULL), SHERD_ESTOPPED);
+    o.resume = true;
+    sherd_recipe *r = world_recipe(lines);
+    for (size_t n = 1; err; n++) {
+        sherd_diag d = { 0 };
+        sherd__alloc_fail_nth(n);
+        sherd_training *t = world_make(r, &o, &err, &d);
+        seen = sherd__alloc_fail_nth(0);
+        if (err && err != SHERD_ENOMEM) fail_msg("%zu: %d, %s", n, err, d.message);
+        assert_true(err ? !t && seen >= n : t && sherd_training_epoch_at(t, 1));
+        sherd_training_free(t);
+    }
+    assert_true(seen > 20);
+    sherd_recipe_free(r);
+}
+
 static void a_history_that_is_no_history_is_refused(void **s)
 {
     (void)s;
@@ -455,6 +491,7 @@ int main(void)
         TEST(a_long_history_is_thinned),
         TEST(a_checkpoint_without_history_and_patience_is_resumed),
         TEST(a_history_that_is_no_history_is_refused),
+        TEST(without_memory_nothing_is_resumed),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
