@@ -71,15 +71,15 @@ static void on_checkpoint(void *ctx, bool writes)
 
 static sherd_train_options options(watched *w)
 {
-    return (sherd_train_options){ .size = sizeof(sherd_train_options),
-                                  .seed = world_seed,
-                                  .hooks = { .interrupted = interrupted,
-                                             .progress = on_progress,
-                                             .ctx = w },
-                                  .checkpoints = path,
-                                  .checkpoint_every = 4,
-                                  .on_checkpoint = on_checkpoint,
-                                  .ctx = w };
+    return (sherd_train_options){
+        .size = sizeof(sherd_train_options),
+        .seed = world_seed,
+        .hooks = { .interrupted = interrupted, .progress = on_progress, .ctx = w },
+        .checkpoints = path,
+        .checkpoint_every = 4,
+        .on_checkpoint = on_checkpoint,
+        .ctx = w
+    };
 }
 
 /* Interrupts a training after 7 steps. */
