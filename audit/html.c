@@ -187,9 +187,9 @@ static void put_findings(page *p, const sherd__findings *l, uint64_t first, uint
 {
     size_t last = end - first > FINDINGS_MAX ? first + FINDINGS_MAX : end;
     putf(p, "<details><summary>All findings (%zu)</summary>\n", (size_t)(end - first));
-    put(p,
-        "<table class=\"l\"><tr><th>attack</th><th>figure</th><th>on</th><th>by</th><th>value</th><th>chance</"
-        "th><th>value, and chance as a mark</th><th>p</th><th></th><th>in words</th></tr>\n");
+    put(p, "<table class=\"l\"><tr>"
+           "<th>attack</th><th>figure</th><th>on</th><th>by</th><th>value</th><th>chance</"
+           "th><th>value, and chance as a mark</th><th>p</th><th></th><th>in words</th></tr>\n");
     for (size_t i = first; i < last; i++) put_finding(p, &l->list[i]);
     put(p, "</table>\n");
     if (last < end) putf(p, "<p>%zu more findings are in the JSON report.</p>\n", end - last);
@@ -205,10 +205,10 @@ static void put_figures(page *p, const sherd_audit *r, int32_t scope)
         if (x->scope != scope) continue;
         const sherd_audit_finding *f = &r->findings.list[x->worst];
         if (!any)
-            put(p,
-                "<table class=\"f\"><tr><th>attack</th><th>figure</th><th>findings</th><th>median</th><th>"
-                "worst</th><th>chance</th><th>worst, and chance as a mark</th><th>p</th><th>by"
-                "</th><th>the worst in words</th></tr>\n");
+            put(p, "<table class=\"f\"><tr>"
+                   "<th>attack</th><th>figure</th><th>findings</th><th>median</th><th>"
+                   "worst</th><th>chance</th><th>worst, and chance as a mark</th><th>p</th><th>by"
+                   "</th><th>the worst in words</th></tr>\n");
         any = true;
         putf(p, "<tr%s>", x->flagged ? " class=\"flag\"" : "");
         put_cell(p, x->test);
@@ -310,7 +310,8 @@ static const char head[] =
     "summary{cursor:pointer;color:#555;margin:.4em 0}.bar "
     "b{position:absolute;top:-.15em;bottom:-.15em;width:2px;background:#000}figure{margin:.6em "
     "0}img{image-rendering:pixelated;max-width:100%}figcaption{color:#555}.verdict{font-size:1.2em;"
-    "font-weight:bold}td.s{min-width:18em}.f td:nth-child(9),.l td:nth-child(4){min-width:4em}" NUMBERS
+    "font-weight:bold}td.s{min-width:18em}"
+    ".f td:nth-child(9),.l td:nth-child(4){min-width:4em}" NUMBERS
     "{white-space:nowrap}@media(max-width:60em){body{margin:1em}th{display:none}tr{display:flex;"
     "flex-wrap:wrap;gap:0 1em;padding:.4em 0;border-bottom:1px solid #ddd}td{border:0;padding:.1em "
     ".3em}td.s{flex-basis:100%}" NUMBERS

@@ -59,7 +59,7 @@ static int set_name(work *w, const char *path, sherd_diag *d)
 }
 
 /* Refuses to replace a file that has another first line. Files that cannot be read are judged when
- * the script is begun. */
+ * the script is opened. */
 static int is_ours(const char *name, sherd_diag *d)
 {
     char first[sizeof mark - 1] = { 0 };
@@ -328,9 +328,10 @@ static void draw_plane(text *t, const sherd__plot *p)
     say(t, "unset arrow; unset label; unset key; unset logscale; set tics autofreq\n");
     say(t, "set format y '%%g'\nset xrange [%.17g:%.17g]; set yrange [%.17g:%.17g]\n", p->low[0],
         p->high[0], p->low[1], p->high[1]);
-    say(t,
-        "set label 2 'decision regions, and the examples' at graph 0, graph 1.08 left\nset xlabel 'first input'\n"
-        "set ylabel 'second input'\nset size ratio -1\nset style fill solid noborder\nunset grid\n");
+    say(t, "set label 2 'decision regions, and the examples' at graph 0, graph 1.08 left\n"
+           "set xlabel 'first input'\n"
+           "set ylabel 'second input'\nset size ratio -1\n"
+           "set style fill solid noborder\nunset grid\n");
     say(t, "plot $regions using 1:3:1:2:3:4:6 with boxxyerror lc rgb variable, "
            "$points using 1:2:4 with points pt 7 ps 0.4 lc rgb variable\n");
 }
@@ -349,10 +350,10 @@ static int write_script(const sherd__plot *p, const char *path, sherd__file *fil
     if (flat) write_regions(&t, p);
     say(&t, "set terminal %s size %d,400%s font 'sans-serif,14' background rgb 'white'\n",
         kind_of(path), width, svg ? " dynamic" : "");
-    say(&t,
-        "set output picture\nset datafile missing 'nan'\n"
-        "set border 3 lc rgb '#666666'\nset tics nomirror out scale 0.5\n"
-        "set grid lt 1 lc rgb '#e4e4e4'\nset key outside above right horizontal samplen 1.5 font ',12'\n");
+    say(&t, "set output picture\nset datafile missing 'nan'\n"
+            "set border 3 lc rgb '#666666'\nset tics nomirror out scale 0.5\n"
+            "set grid lt 1 lc rgb '#e4e4e4'\n"
+            "set key outside above right horizontal samplen 1.5 font ',12'\n");
     say(&t, "set multiplot layout 1,%d title '%s' noenhanced font ',16'\n", 1 + accuracy + flat,
         quoted(p->title, q));
     set_epochs(&t, p);

@@ -1,7 +1,7 @@
 /*
- * Plots of a training, drawn by gnuplot if it is installed: loss and accuracy over epochs in a panel
- * each, and for data in the plane the network's decision regions with the points. Without gnuplot,
- * a script with the data is saved beside the plot.
+ * Plots of a training, drawn by gnuplot if it is installed: loss and accuracy over epochs in panels
+ * of their own, and for data in the plane the network's decision regions with the points. Without
+ * gnuplot, a script with the data is saved beside the plot.
  */
 #ifndef CLI_PLOT_H
 #define CLI_PLOT_H
@@ -33,13 +33,13 @@ typedef struct sherd__plot {
 } sherd__plot;
 
 /** Checks before the work that `path` ends in .svg or .png (SHERD_EINVAL), and that it and
- *  PATH.gnuplot can be written (SHERD_EOPEN). An existing PATH.gnuplot is refused unless a plot left
- *  it. */
+ *  PATH.gnuplot can be written (SHERD_EOPEN). An existing PATH.gnuplot that sherd did not write is
+ *  refused. */
 int sherd__plot_check(const char *path, sherd_diag *d) SHERD_MUST;
 /**
  * Draws to `path`; an earlier plot survives every failure. *drawn false: gnuplot is not installed
- * or failed; PATH.gnuplot is then kept, and *d reports this and how to draw from it. SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM; SHERD_EINTERRUPTED, unless the signal was received
- * before the call.
+ * or failed; PATH.gnuplot is then kept, and *d reports this and how to draw from it. SHERD_EOPEN,
+ * SHERD_EIO, SHERD_ENOMEM; SHERD_EINTERRUPTED, unless the signal was received before the call.
  */
 int sherd__plot_draw(const sherd__plot *p, const char *path, bool *drawn, sherd_diag *d) SHERD_MUST;
 

@@ -1,7 +1,7 @@
 /*
- * --plot: curves of all reports, also of runs that were resumed, and, if examples are points in the plane with one class
- * each, the points and the network's decision regions around them. The network is evaluated here in
- * floats, however it was trained, which is accurate enough for a plot.
+ * --plot: curves of all reports, also of runs that were resumed, and, if examples are points in the
+ * plane with one class each, the points and the network's decision regions around them. The network
+ * is evaluated here in floats, however it was trained, which is accurate enough for a plot.
  */
 #include <math.h>
 #include <string.h>

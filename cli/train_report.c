@@ -1,8 +1,8 @@
 /*
- * Messages and log of training. The log has one JSON object per line (cli/jsonl.h), so that the log of a
- * killed process can be parsed up to its last line. Figures that do not exist (accuracy of values,
- * validation without data) are left out rather than written as null. Objects are made from the
- * tables of fields of the library's reports.
+ * Messages and log of training. The log has one JSON object per line (cli/jsonl.h), so that the log
+ * of a killed process can be parsed up to its last line. Figures that do not exist (accuracy of
+ * values, validation without data) are left out rather than written as null. Objects are made from
+ * the tables of fields of the library's reports.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -257,8 +257,9 @@ void sherd__train_say_start(const sherd__train *t)
     if (data.embedded && strstr(sherd_recipe_text(t->recipe), "data = idx\n"))
         sherd__cli_say(cli, "no --data DIR: training on digits that come with sherd, not on MNIST");
     say_length(t, &r, length);
-    sherd__cli_say(cli, "%s: %" PRIu64 " parameters, %s; %s; %s", t->name, r.parameters, length,
-                   data.text, r.sees);
+    sherd__cli_say(cli, "%s: %" PRIu64 " parameters, %s", t->name, r.parameters, length);
+    sherd__cli_say(cli, "%s", data.text);
+    sherd__cli_say(cli, "%s", r.sees);
 }
 
 void sherd__train_on_progress(void *train, const sherd_progress *p)

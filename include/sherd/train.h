@@ -58,8 +58,8 @@ typedef enum sherd_aggregate {
 } sherd_aggregate;
 
 /** Figures of a report. By the recipe's report_every there is one after every so many epochs, about
- *  the last of them, or after every so many steps, about these steps; and one at the end. NAN: there
- *  is no such figure. Made by the library, which may add members at the end. */
+ *  the last of them, or after every so many steps, about these steps; and one at the end. NAN:
+ *  there is no such figure. Made by the library, which may add members at the end. */
 typedef struct sherd_epoch {
     uint64_t epoch;        /* the epoch of the last step, from 1. An epoch is a pass over all
                               examples, of steps_per_epoch steps (sherd_train_report) */

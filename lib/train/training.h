@@ -255,7 +255,7 @@ int sherd__training_history(const sherd_training *t, double **out, size_t *len,
  *  set. SHERD_EFORMAT. */
 int sherd__training_history_take(sherd_training *t, sherd__npz *z, sherd_diag *d) SHERD_MUST;
 
-/* ---- patience.c: each does nothing if the recipe has no patience ------------------------------ */
+/* ---- patience.c: each does nothing if the recipe has no patience ----------------------------- */
 
 /** The data and the trainer are set. SHERD_EINVAL: there are no validation data. */
 int sherd__training_patience_open(sherd_training *t, sherd_diag *d) SHERD_MUST;

@@ -117,7 +117,7 @@ static void a_resumed_training_has_the_bits_of_an_uninterrupted_one(void **s)
     assert_memory_equal(whole, resumed, sizeof whole);
     assert_int_equal(sherd_training_report_get(t, &r, NULL), 0);
     assert_true(r.first_step == 7 && r.step == 18 && r.examples == 11 * 20);
-    assert_true(w.first_done > 7 && w.total == 18); /* progress goes on after the seventh step */
+    assert_true(w.first_done > 7 && w.total == 18); /* progress continues after the seventh step */
     sherd_training_free(t);
 }
 
@@ -359,8 +359,8 @@ static void a_long_history_is_thinned(void **s)
 
 /* ---- checkpoints of other versions, and damaged ones ----------------------------------------- */
 
-/* Writes the newest checkpoint again with numpy's layout, without the members whose names begin with
- * `without`, and with a history of `cols` columns if that is not 0. */
+/* Writes the checkpoint of a step to another folder, without the members whose names begin with
+ * `without`, and with a history of `cols` columns if that is not 0. `path` becomes that folder. */
 static void rewrite(uint64_t step, const char *without, size_t cols, const double *history)
 {
     char file[128], copy[sizeof path];
