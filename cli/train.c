@@ -214,6 +214,7 @@ static const sherd__option options[] = {
       .help = "figures, with those of validation, after every N epochs, or N steps: 100steps [from "
               "the recipe, or 1]" },
     { .name = "patience", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e12,
+      .flags = SHERD__OPT_ONLY_ARGV,
       .help = "stop after N reports without a lower validation loss; the model is that of the "
               "report with the lowest one [from the recipe, or never]" },
     { .name = "checkpoint", .type = SHERD__FILE, .arg = "FOLDER", .flags = SHERD__OPT_ONLY_ARGV,

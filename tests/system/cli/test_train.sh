@@ -314,7 +314,7 @@ assert all('validation_cost' in x and x['seconds'] > 0 for x in log('steps.jsonl
 report $? "--report-every N steps reports within an epoch"
 run train held.conf --seed seed --report-every 2 --epochs 5 --json; json "[x['epoch'] for x in d['epochs']] == [2, 4, 5]"
 report $? "--report-every N reports every N epochs"
-refuses 3 'held.conf: report_every: expected a number of epochs (5), or of steps (100 steps)' "a wrong interval of reports is an error" \
+refuses 2 "report-every: expected a number of epochs, or of steps, found 'often'" "a wrong interval of reports is an error" \
     held.conf --report-every often
 
 # ---- early stopping
@@ -371,6 +371,13 @@ for left, right, bottom, top, kind, _ in regions: seen[(grid > (left, bottom)).a
 assert (p(grid) == seen).mean() > .9999 and set(seen) == {0, 1, 2}
 assert (high > points[:, :2].max(0)).all() and (low < points[:, :2].min(0)).all()"
 report $? "the plot's curves are those of the log, its points the data, its regions the network's decisions"
+run train held.conf --seed seed --epochs 3 --checkpoint plotted -q && PATH="$T/none" run train held.conf --seed seed --epochs 7 \
+    --checkpoint plotted --resume --plot again.svg -q; PATH=$SHERD_PATH
+[ $code = 0 ] && py "assert list(plotted('again.svg.gnuplot')[0][:, 0]) == [1, 2, 3, 4, 5, 6, 7]"
+report $? "the plot of a resumed run has the epochs of the runs before"
+echo mine >mine.svg.gnuplot
+refuses 4 'mine.svg.gnuplot: exists, and is not a script that sherd wrote' "the script of a plot never replaces a file of others" \
+    spiral --plot mine.svg
 refuses 2 "expected the name of an .svg or .png file" "a plot of an unknown file type is refused before training" spiral --plot p.gif
 
 # ---- the published run
