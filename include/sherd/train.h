@@ -269,15 +269,15 @@ typedef struct sherd_train_report {
                                      stop */
     const char *meta;             /* metadata file of the products; NULL: there is none */
     bool meta_reused;             /* it had served another training */
-    bool seed_known;      /* seed_number makes parameters, order and held-out examples again. A
+    bool seed_known;           /* seed_number makes parameters, order and held-out examples again. A
                              number is drawn if no seed is given, unless permutations derive from
                              the seed; false: a seed of 32 bytes, which is a secret, was used */
-    uint64_t seed_number; /* if seed_known */
-    uint64_t steps_per_epoch;     /* number of steps of an epoch, a pass over all examples (secure:
+    uint64_t seed_number;      /* if seed_known */
+    uint64_t steps_per_epoch;  /* number of steps of an epoch, a pass over all examples (secure:
                                      over all places) */
-    uint64_t steps_per_report;    /* number of steps between two reports */
-    bool stopped_early;           /* `patience` reports in a row had no lower loss of validation */
-    uint64_t best_step;           /* patience: the step of the report with the lowest loss of
+    uint64_t steps_per_report; /* number of steps between two reports */
+    bool stopped_early;        /* `patience` reports in a row had no lower loss of validation */
+    uint64_t best_step;        /* patience: the step of the report with the lowest loss of
                                      validation, whose parameters the model has at the end; 0: no
                                      such report, or no patience */
     double best_cost, best_accuracy; /* of validation at that report; NAN without one */
