@@ -187,9 +187,9 @@ static void put_findings(page *p, const sherd__findings *l, uint64_t first, uint
 {
     size_t last = end - first > FINDINGS_MAX ? first + FINDINGS_MAX : end;
     putf(p, "<details><summary>All findings (%zu)</summary>\n", (size_t)(end - first));
-    put(p,
-        "<table><tr><th>attack</th><th>figure</th><th>on</th><th>by</th><th>value</th><th>chance</"
-        "th><th>value, and chance as a mark</th><th>p</th><th></th><th>in words</th></tr>\n");
+    put(p, "<table class=\"l\"><tr>"
+           "<th>attack</th><th>figure</th><th>on</th><th>by</th><th>value</th><th>chance</"
+           "th><th>value, and chance as a mark</th><th>p</th><th></th><th>in words</th></tr>\n");
     for (size_t i = first; i < last; i++) put_finding(p, &l->list[i]);
     put(p, "</table>\n");
     if (last < end) putf(p, "<p>%zu more findings are in the JSON report.</p>\n", end - last);
@@ -205,7 +205,8 @@ static void put_figures(page *p, const sherd_audit *r, int32_t scope)
         if (x->scope != scope) continue;
         const sherd_audit_finding *f = &r->findings.list[x->worst];
         if (!any)
-            put(p, "<table><tr><th>attack</th><th>figure</th><th>findings</th><th>median</th><th>"
+            put(p, "<table class=\"f\"><tr>"
+                   "<th>attack</th><th>figure</th><th>findings</th><th>median</th><th>"
                    "worst</th><th>chance</th><th>worst, and chance as a mark</th><th>p</th><th>by"
                    "</th><th>the worst in words</th></tr>\n");
         any = true;
@@ -289,19 +290,32 @@ static void put_verdict(page *p, const sherd_audit *r, const sherd_audit_info *i
          info->flagged, r->findings.len, r->findings.tests, SHERD__AUDIT_FAMILY);
 }
 
+/* The numbers of both tables, by the places of their columns. */
+#define NUMBERS                                                                                    \
+    ".f td:nth-child(3),.f td:nth-child(4),.f td:nth-child(5),.f td:nth-child(6),.f "              \
+    "td:nth-child(8),.l td:nth-child(5),.l td:nth-child(6),.l td:nth-child(8)"
+
+/* On a narrow screen a row is its words and its bar below each other: the sentence has the numbers
+ * too. */
 static const char head[] =
     "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "
-    "style-src 'unsafe-inline'\">\n<title>sherd audit</title>\n<style>"
+    "style-src 'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width, "
+    "initial-scale=1\">\n<title>sherd audit</title>\n<style>"
     "body{font:15px/1.45 sans-serif;margin:2em;max-width:90em;color:#222}"
     "table{border-collapse:collapse}td,th{padding:.15em .6em;text-align:left;border-bottom:1px "
-    "solid #ddd}td.s{color:#555;font-size:13px}.flag "
-    "td{background:#fff1ee}.bar{position:relative;width:12em;height:.9em;background:#eee}.bar "
+    "solid #ddd}td.s{color:#555;font-size:13px}.flag{background:"
+    "#fff1ee}.bar{position:relative;width:8em;height:.9em;background:#eee}.bar "
     "i{position:absolute;left:0;top:0;bottom:0;background:#889}.flag .bar i{background:#c33}"
     "summary{cursor:pointer;color:#555;margin:.4em 0}.bar "
     "b{position:absolute;top:-.15em;bottom:-.15em;width:2px;background:#000}figure{margin:.6em "
     "0}img{image-rendering:pixelated;max-width:100%}figcaption{color:#555}.verdict{font-size:1.2em;"
-    "font-weight:bold}</style></head><body>\n<h1>What the nodes learned</h1>\n";
+    "font-weight:bold}td.s{min-width:18em}"
+    ".f td:nth-child(9),.l td:nth-child(4){min-width:4em}" NUMBERS
+    "{white-space:nowrap}@media(max-width:60em){body{margin:1em}th{display:none}tr{display:flex;"
+    "flex-wrap:wrap;gap:0 1em;padding:.4em 0;border-bottom:1px solid #ddd}td{border:0;padding:.1em "
+    ".3em}td.s{flex-basis:100%}" NUMBERS
+    "{display:none}}</style></head><body>\n<h1>What the nodes learned</h1>\n";
 
 static void put_head(page *p, const sherd_audit *r, const sherd_audit_info *info)
 {

@@ -56,7 +56,7 @@ void sherd__opts_free(sherd__opts *o);
 
 /** Lists the rows of a verb's table and the general ones; returns their number, at most max. */
 size_t sherd__options_of(const sherd__verb *v, const sherd__option **out, size_t max);
-#define SHERD__OPTIONS_MAX 64
+#define SHERD__OPTIONS_MAX 128
 
 /** Calls fn for every verb and sub-verb that runs; `title` is "meta build". Stops when fn returns
  *  true. */

@@ -1,9 +1,13 @@
 /*
- * The data are written to one file in gnuplot's blocks (two empty lines between them), the script
- * to another. Both have no name while gnuplot runs, and get one only if it fails. gnuplot draws to
- * memory, and the picture then replaces the old plot. gnuplot runs as a child process with a
- * deadline and without the user's start-up file. It inherits the three descriptors and no name, so
- * other users of the folder can neither exchange what it reads nor redirect what it writes.
+ * The data and the commands for gnuplot are one script. It has no name while gnuplot runs, and gets
+ * one only if gnuplot fails. gnuplot draws to memory, and the picture then replaces the old plot.
+ * gnuplot runs as a child process with a deadline and without the user's start-up file. It inherits
+ * the two descriptors and no name, so other users of the folder can neither exchange what it reads
+ * nor redirect what it writes.
+ *
+ * Loss and accuracy have panels of their own, since 97 to 99 % is a flat line on an axis of losses.
+ * Regions are opaque boxes that overlap the next one: the edges of boxes that only touch would be
+ * visible as a grid.
  */
 #include "cli/plot.h"
 
@@ -26,14 +30,17 @@
 #include "store/file.h"
 
 #define GNUPLOT_SECONDS 60.0
+#define POINTS_MAX 5000u /* more are thinned */
+#define UNDER 3.0        /* cells by which a box reaches under the next ones: more than a pixel */
+#define MARKED_MAX 60u   /* most epochs whose figures have a mark each */
 
-typedef struct names {
-    char data[PATH_MAX], script[PATH_MAX];
-} names;
+/* The first bytes of each script. A file without them is not ours, and is never replaced. */
+static const char mark[] = "# sherd train --plot:";
 
 /* What gnuplot works on. */
 typedef struct work {
-    sherd__file *data, *script;
+    char name[PATH_MAX]; /* of the script */
+    sherd__file *script;
     int picture; /* descriptor of a file in memory; -1: none */
 } work;
 
@@ -44,31 +51,44 @@ static const char *kind_of(const char *path)
     return dot && strcmp(dot, ".png") == 0 ? "pngcairo" : NULL;
 }
 
-static int make_names(names *n, const char *path, sherd_diag *d)
+static int set_name(work *w, const char *path, sherd_diag *d)
 {
-    int a = snprintf(n->data, sizeof n->data, "%s.dat", path);
-    int b = snprintf(n->script, sizeof n->script, "%s.gnuplot", path);
-    if (a > 0 && b > 0 && (size_t)b < sizeof n->script) return SHERD_OK;
+    int n = snprintf(w->name, sizeof w->name, "%s.gnuplot", path);
+    if (n > 0 && (size_t)n < sizeof w->name) return SHERD_OK;
     return sherd__fail(d, SHERD_EINVAL, NULL, "%s: the name is too long", sherd__path_tail(path));
+}
+
+/* Refuses to replace a file that has another first line. Files that cannot be read are judged when
+ * the script is opened. */
+static int is_ours(const char *name, sherd_diag *d)
+{
+    char first[sizeof mark - 1] = { 0 };
+    int fd = open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return SHERD_OK;
+    ssize_t n = read(fd, first, sizeof first);
+    close(fd);
+    if (n <= 0 || memcmp(first, mark, sizeof first) == 0) return SHERD_OK;
+    return sherd__fail(d, SHERD_EOPEN, "give the plot another name, or move that file",
+                       "%s: exists, and is not a script that sherd wrote: the script of the plot "
+                       "would replace it",
+                       sherd__path_tail(name));
 }
 
 static void end_work(const work *w)
 {
-    sherd__file_abort(w->data);
     sherd__file_abort(w->script);
     if (w->picture >= 0) close(w->picture);
 }
 
-static int begin_work(work *w, const names *n, sherd_diag *d)
+static int begin_work(work *w, const char *path, sherd_diag *d)
 {
-    *w = (work){ .picture = -1 };
-    int err = sherd__file_begin(&w->data, n->data, SHERD__FILE_DERIVED, d);
-    return err ? err : sherd__file_begin(&w->script, n->script, SHERD__FILE_DERIVED, d);
+    int err = set_name(w, path, d);
+    if (!err) err = is_ours(w->name, d);
+    return err ? err : sherd__file_begin(&w->script, w->name, SHERD__FILE_DERIVED, d);
 }
 
 int sherd__plot_check(const char *path, sherd_diag *d)
 {
-    names n;
     work w = { .picture = -1 };
     sherd__file *f = NULL;
     if (!kind_of(path))
@@ -76,15 +96,14 @@ int sherd__plot_check(const char *path, sherd_diag *d)
                            "%s: expected the name of an "
                            ".svg or .png file",
                            sherd__path_tail(path));
-    int err = make_names(&n, path, d);
-    if (!err) err = sherd__file_begin(&f, path, SHERD__FILE_PUBLIC, d);
+    int err = sherd__file_begin(&f, path, SHERD__FILE_PUBLIC, d);
     sherd__file_abort(f);
-    if (!err) err = begin_work(&w, &n, d);
+    if (!err) err = begin_work(&w, path, d);
     end_work(&w);
     return err;
 }
 
-/* ---- data and script ------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 /* A text file being written, borrowed; keeps the first error. */
 typedef struct text {
@@ -105,27 +124,68 @@ __attribute__((format(printf, 2, 3))) static void say(text *t, const char *fmt, 
     else t->err = sherd__file_write(t->file, line, (size_t)n, t->d);
 }
 
-static int write_data(const sherd__plot *p, sherd__file *file, sherd_diag *d)
+/* Colours of classes, and of regions: the same mixed with white. */
+static const uint32_t palette[] = { 0x1f77b4, 0xff7f0e, 0x2ca02c, 0xd62728, 0x9467bd,
+                                    0x8c564b, 0xe377c2, 0x17becf, 0xbcbd22, 0x7f7f7f };
+
+static uint32_t colour_of(uint32_t class)
 {
-    text t = { .file = file, .d = d };
-    say(&t, "# epoch, loss, loss of validation, accuracy, accuracy of validation\n");
-    for (size_t i = 0; i < p->epochs_len && !t.err; i++) {
+    return palette[class % (sizeof palette / sizeof *palette)];
+}
+
+static uint32_t pale(uint32_t class)
+{
+    uint32_t c = colour_of(class), out = 0;
+    for (unsigned shift = 0; shift < 24; shift += 8) {
+        uint32_t part = c >> shift & 0xff;
+        out |= (part * 3 + 0xff * 7) / 10 << shift;
+    }
+    return out;
+}
+
+static void write_epochs(text *t, const sherd__plot *p)
+{
+    say(t, "# epoch, loss, loss of validation, accuracy, accuracy of validation\n$curves << END\n");
+    for (size_t i = 0; i < p->epochs_len && !t->err; i++) {
         const sherd__plot_epoch *e = &p->epochs[i];
-        say(&t, "%.17g %.17g %.17g %.17g %.17g\n", e->epoch, e->cost, e->validation_cost,
+        say(t, "%.17g %.17g %.17g %.17g %.17g\n", e->epoch, e->cost, e->validation_cost,
             e->accuracy, e->validation_accuracy);
     }
-    say(&t, "\n\n# the data: x, y, class\n");
-    for (size_t i = 0; i < p->points_len && !t.err; i++)
-        say(&t, "%.17g %.17g %u\n", p->points[2 * i], p->points[2 * i + 1], p->labels[i]);
-    say(&t, "\n\n# decision regions of the network: x, y, class\n");
-    for (size_t k = 0; k < p->side * p->side && !t.err; k++) {
-        double by = (double)p->side, x = ((double)(k % p->side) + 0.5) / by;
-        double y = ((double)(k / p->side) + 0.5) / by;
-        say(&t, "%.17g %.17g %u\n", p->low[0] + x * (p->high[0] - p->low[0]),
-            p->low[1] + y * (p->high[1] - p->low[1]), p->regions[k]);
-    }
-    return t.err;
+    say(t, "END\n");
 }
+
+static void write_points(text *t, const sherd__plot *p)
+{
+    size_t stride = (p->points_len - 1) / POINTS_MAX + 1;
+    say(t, "# the data: x, y, class, colour\n$points << END\n");
+    for (size_t i = 0; i < p->points_len && !t->err; i += stride)
+        say(t, "%.17g %.17g %u %u\n", p->points[2 * i], p->points[2 * i + 1], p->labels[i],
+            colour_of(p->labels[i]));
+    say(t, "END\n");
+}
+
+/* Writes the cells of a row that have one class as one box. Each box reaches under the next one and
+ * under the next row. */
+static void write_regions(text *t, const sherd__plot *p)
+{
+    double side = (double)p->side, width = (p->high[0] - p->low[0]) / side,
+           height = (p->high[1] - p->low[1]) / side;
+    say(t, "# regions of the network's answers: left, right, bottom, top, class, colour\n"
+           "$regions << END\n");
+    for (size_t row = 0; row < p->side; row++) {
+        const uint32_t *cells = p->regions + row * p->side;
+        for (size_t from = 0, to; from < p->side && !t->err; from = to) {
+            for (to = from + 1; to < p->side && cells[to] == cells[from];) to++;
+            double right = p->low[0] + width * fmin((double)to + UNDER, side),
+                   top = p->low[1] + height * fmin((double)row + 1 + UNDER, side);
+            say(t, "%.17g %.17g %.17g %.17g %u %u\n", p->low[0] + width * (double)from, right,
+                p->low[1] + height * (double)row, top, cells[from], pale(cells[from]));
+        }
+    }
+    say(t, "END\n");
+}
+
+/* ---- commands -------------------------------------------------------------------------------- */
 
 /* Quotes a string for the script: single quotes are doubled, which is gnuplot's only quoting.
  * Control characters cannot be represented; a name with them is replaced by one without. */
@@ -140,79 +200,167 @@ static const char *quoted(const char *s, char out[2 * PATH_MAX])
     return out;
 }
 
-static bool any(const sherd__plot *p, size_t offset)
+/* A panel of curves: figures of training, and of validation. */
+typedef struct panel {
+    const char *title;
+    unsigned columns[2]; /* in $curves */
+    size_t offsets[2];   /* in sherd__plot_epoch */
+    bool percent;
+    double label; /* height of a label that curves leave free: losses fall, accuracies rise */
+} panel;
+
+static const panel panels[] = {
+    { "loss",
+      { 2, 3 },
+      { offsetof(sherd__plot_epoch, cost), offsetof(sherd__plot_epoch, validation_cost) },
+      false,
+      0.95 },
+    { "accuracy",
+      { 4, 5 },
+      { offsetof(sherd__plot_epoch, accuracy), offsetof(sherd__plot_epoch, validation_accuracy) },
+      true,
+      0.05 },
+};
+
+/* Finds the range of finite figures at `offset`. Returns whether there are any. */
+static bool range_of(const sherd__plot *p, size_t offset, double *low, double *high)
 {
+    bool any = false;
     for (size_t i = 0; i < p->epochs_len; i++) {
         double x;
         memcpy(&x, (const char *)&p->epochs[i] + offset, sizeof x);
-        if (isfinite(x)) return true;
+        if (!isfinite(x)) continue;
+        any = true;
+        *low = fmin(*low, x);
+        *high = fmax(*high, x);
     }
-    return false;
+    return any;
 }
 
-static void curves(text *t, const sherd__plot *p)
+/* Returns whether the panel has figures. */
+static bool has_figures(const sherd__plot *p, const panel *q)
 {
-    static const struct {
-        size_t offset;
-        const char *using, *title;
-    } lines[] = {
-        { offsetof(sherd__plot_epoch, cost), "1:2 axes x1y1", "loss" },
-        { offsetof(sherd__plot_epoch, validation_cost), "1:3 axes x1y1", "loss, validation" },
-        { offsetof(sherd__plot_epoch, accuracy), "1:4 axes x1y2", "accuracy" },
-        { offsetof(sherd__plot_epoch, validation_accuracy), "1:5 axes x1y2",
-          "accuracy, validation" },
-    };
-    bool accuracy = any(p, lines[2].offset) || any(p, lines[3].offset), first = true;
-    if (p->epochs_len == 0) { /* an empty frame: gnuplot cannot derive a range without figures */
-        say(t, "set xrange [0:1]; set yrange [0:1]\nplot -1 notitle\n");
+    double low = INFINITY, high = -INFINITY;
+    bool first = range_of(p, q->offsets[0], &low, &high);
+    return range_of(p, q->offsets[1], &low, &high) || first;
+}
+
+/* gnuplot labels powers of ten only, of which a short axis may have none. */
+static void set_logarithmic(text *t, double low, double high)
+{
+    say(t, "set logscale y\nset yrange [%.17g:%.17g]\n", low, high);
+    if (high / low > 2000) return;
+    double ten = pow(10, floor(log10(low)));
+    say(t, "set ytics (%.17g", ten);
+    for (int i = 0; i < 5; i++, ten *= 10) say(t, ", %.3g, %.3g, %.3g", 2 * ten, 5 * ten, 10 * ten);
+    say(t, ")\n");
+}
+
+/* Sets the vertical axis to the range of the figures. A loss that falls far has a logarithmic
+ * axis, and one that falls to less than half has an axis from 0. */
+static void set_range(text *t, const sherd__plot *p, const panel *q)
+{
+    double low = INFINITY, high = -INFINITY, scale = q->percent ? 100 : 1;
+    bool any = range_of(p, q->offsets[0], &low, &high);
+    any = range_of(p, q->offsets[1], &low, &high) || any;
+    say(t, "unset logscale y\nset ytics autofreq\nset format y '%%g%s'\n", q->percent ? " %%" : "");
+    if (!any) {
+        say(t, "set yrange [0:1]\n");
         return;
     }
-    say(t, "set xlabel 'epoch'\nset ylabel 'loss'\nset ytics nomirror\nset yrange [0:*]\n");
-    if (accuracy) say(t, "set y2label 'accuracy'\nset y2tics\nset y2range [0:1]\n");
-    say(t, "set key below\nplot ");
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        if (!any(p, lines[i].offset)) continue;
-        say(t, "%sdata index 0 using %s with linespoints pt 7 ps 0.3 title '%s'", first ? "" : ", ",
-            lines[i].using, lines[i].title);
+    double margin = high > low ? (high - low) * 0.05 : fabs(high) * 0.05 + 1e-3;
+    if (!q->percent && low > 0 && high / low > 20) {
+        set_logarithmic(t, low / 1.2, high * 1.2);
+        return;
+    }
+    double bottom = !q->percent && low >= 0 && low < high / 2 ? 0 : low - margin;
+    double top = q->percent ? fmin(high + margin, 1) : high + margin;
+    say(t, "set yrange [%.17g:%.17g]\n", scale * fmax(bottom, q->percent ? 0 : bottom),
+        scale * top);
+}
+
+/* Marks the epoch that early stopping chose. */
+static void mark_best(text *t, const sherd__plot *p, const panel *q)
+{
+    if (!isfinite(p->best) || p->epochs_len == 0) return;
+    bool left = p->best > (p->epochs[0].epoch + p->epochs[p->epochs_len - 1].epoch) / 2;
+    say(t,
+        "set arrow 1 from first %.17g, graph 0 to first %.17g, graph 1 nohead dt 2 lc rgb "
+        "'#777777'\n",
+        p->best, p->best);
+    say(t, "set label 1 'model' at first %.17g, graph %g %s offset %g,0 textcolor rgb '#777777'\n",
+        p->best, q->label, left ? "right" : "left", left ? -0.5 : 0.5);
+}
+
+static void draw_curves(text *t, const sherd__plot *p, const panel *q)
+{
+    static const char *const names[] = { "training", "validation" };
+    const char *style = p->epochs_len <= MARKED_MAX ? "linespoints pt 7 ps 0.4" : "lines";
+    bool first = true;
+    set_range(t, p, q);
+    mark_best(t, p, q);
+    say(t, "set label 2 '%s' at graph 0, graph 1.08 left\nset xlabel 'epoch'\nplot ", q->title);
+    for (unsigned i = 0; i < 2; i++) {
+        double low = INFINITY, high = -INFINITY;
+        if (!range_of(p, q->offsets[i], &low, &high)) continue;
+        say(t, "%s$curves using 1:($%u*%d) with %s lw 2 lc rgb '#%06x' title '%s'",
+            first ? "" : ", ", q->columns[i], q->percent ? 100 : 1, style, colour_of(i), names[i]);
         first = false;
     }
-    say(t, "%s\nunset y2tics; unset y2label; set ytics mirror\n", first ? "-1 notitle" : "");
+    say(t, "%s\n", first ? "NaN notitle" : "");
 }
 
-/* Numbers blocks as gnuplot does, which skips a block without lines. */
-static void plane(text *t, const sherd__plot *p)
+/* Sets the horizontal axis of epochs. */
+static void set_epochs(text *t, const sherd__plot *p)
 {
-    int points = p->epochs_len > 0, regions = points + 1;
-    say(t, "set xrange [%.17g:%.17g]; set yrange [%.17g:%.17g]\n", p->low[0], p->high[0], p->low[1],
-        p->high[1]);
-    say(t, "unset key; set xlabel 'x'; set ylabel 'y'; set size ratio -1; set title 'data'\n");
-    say(t, "plot data index %d using 1:2:($3+1) with points pt 7 ps 0.4 lc variable\n", points);
-    say(t, "set title 'decision regions'\nset style fill transparent solid 0.3 noborder\n");
-    say(t,
-        "plot data index %d using 1:2:(%.17g):(%.17g):($3+1) with boxxyerror lc variable, "
-        "data index %d using 1:2:($3+1) with points pt 7 ps 0.4 lc variable\n",
-        regions, (p->high[0] - p->low[0]) / (double)p->side / 2,
-        (p->high[1] - p->low[1]) / (double)p->side / 2, points);
+    size_t len = p->epochs_len;
+    double low = len > 0 ? p->epochs[0].epoch : 0, high = len > 0 ? p->epochs[len - 1].epoch : 1;
+    if (!(high > low)) {
+        low -= 0.5;
+        high += 0.5;
+    }
+    say(t, "set xrange [%.17g:%.17g]\n", low, high);
+    if (high - low <= 10) say(t, "set xtics 1\n");
 }
 
-static int write_script(const sherd__plot *p, const char *path, const char *data, sherd__file *file,
-                        sherd_diag *d)
+static void draw_plane(text *t, const sherd__plot *p)
+{
+    say(t, "unset arrow; unset label; unset key; unset logscale; set tics autofreq\n");
+    say(t, "set format y '%%g'\nset xrange [%.17g:%.17g]; set yrange [%.17g:%.17g]\n", p->low[0],
+        p->high[0], p->low[1], p->high[1]);
+    say(t, "set label 2 'decision regions, and the examples' at graph 0, graph 1.08 left\n"
+           "set xlabel 'first input'\n"
+           "set ylabel 'second input'\nset size ratio -1\n"
+           "set style fill solid noborder\nunset grid\n");
+    say(t, "plot $regions using 1:3:1:2:3:4:6 with boxxyerror lc rgb variable, "
+           "$points using 1:2:4 with points pt 7 ps 0.4 lc rgb variable\n");
+}
+
+static int write_script(const sherd__plot *p, const char *path, sherd__file *file, sherd_diag *d)
 {
     char q[2 * PATH_MAX];
     text t = { .file = file, .d = d };
-    bool flat = p->points && p->side > 0;
-    say(&t, "# gnuplot draws %s from this\n", sherd__path_tail(quoted(path, q)));
+    bool flat = p->points && p->side > 0, svg = strcmp(kind_of(path), "svg") == 0;
+    bool accuracy = has_figures(p, &panels[1]);
+    int width = accuracy || flat ? 520 * (1 + accuracy + flat) : 800;
+    say(&t, "%s gnuplot draws %s from this\n", mark, sherd__path_tail(quoted(path, q)));
     say(&t, "if (!exists('picture')) picture = '%s'\n", quoted(path, q));
-    say(&t, "if (!exists('data')) data = '%s'\n", quoted(data, q));
-    say(&t, "set terminal %s size %d,480 background rgb 'white'\nset output picture\n",
-        kind_of(path), flat ? 1440 : 640);
-    say(&t, "set datafile missing 'nan'\nset grid\nset title '%s' noenhanced\n",
+    write_epochs(&t, p);
+    if (flat) write_points(&t, p);
+    if (flat) write_regions(&t, p);
+    say(&t, "set terminal %s size %d,400%s font 'sans-serif,14' background rgb 'white'\n",
+        kind_of(path), width, svg ? " dynamic" : "");
+    say(&t, "set output picture\nset datafile missing 'nan'\n"
+            "set border 3 lc rgb '#666666'\nset tics nomirror out scale 0.5\n"
+            "set grid lt 1 lc rgb '#e4e4e4'\n"
+            "set key outside above right horizontal samplen 1.5 font ',12'\n");
+    say(&t, "set multiplot layout 1,%d title '%s' noenhanced font ',16'\n", 1 + accuracy + flat,
         quoted(p->title, q));
-    if (flat) say(&t, "set multiplot layout 1,3\n");
-    curves(&t, p);
-    if (flat) plane(&t, p);
-    if (flat) say(&t, "unset multiplot\n");
-    say(&t, "unset output\n");
+    set_epochs(&t, p);
+    draw_curves(&t, p, &panels[0]);
+    if (accuracy) draw_curves(&t, p, &panels[1]);
+    if (flat) draw_plane(&t, p);
+    say(&t, "unset multiplot\nunset output\n");
     return t.err;
 }
 
@@ -241,10 +389,10 @@ static int await(pid_t pid, int *status)
 /* Returns 0 if the plot is in w->picture, else an error with the reason in *why. */
 static int run_gnuplot(const work *w, const char **why)
 {
-    const int given[] = { w->picture, sherd__file_fd(w->data), sherd__file_fd(w->script) };
-    char set[80], script[24];
-    snprintf(set, sizeof set, "picture = '/dev/fd/%d'; data = '/dev/fd/%d'", given[0], given[1]);
-    snprintf(script, sizeof script, "/dev/fd/%d", given[2]);
+    const int given[] = { w->picture, sherd__file_fd(w->script) };
+    char set[40], script[24];
+    snprintf(set, sizeof set, "picture = '/dev/fd/%d'", given[0]);
+    snprintf(script, sizeof script, "/dev/fd/%d", given[1]);
     const char *argv[] = { "gnuplot", "-d", "-e", set, script, NULL };
     posix_spawn_file_actions_t actions;
     pid_t pid;
@@ -283,19 +431,16 @@ static int name_picture(int picture, const char *path, sherd_diag *d)
     return err;
 }
 
-/* Publishes data and script for a later gnuplot. Ends both in any case. */
+/* Publishes the script for a later gnuplot. Ends it in any case. */
 static int keep(work *w, sherd_diag *d)
 {
-    int err = sherd__file_commit(w->data, d);
-    w->data = NULL;
-    if (err) return err;
-    err = sherd__file_commit(w->script, d);
+    int err = sherd__file_commit(w->script, d);
     w->script = NULL;
     return err;
 }
 
-/* Draws, or keeps data and script with the reason in *d. */
-static int draw(work *w, const names *n, const char *path, bool *drawn, sherd_diag *d)
+/* Draws, or keeps the script with the reason in *d. */
+static int draw(work *w, const char *path, bool *drawn, sherd_diag *d)
 {
     const char *why = NULL;
     w->picture = memfd_create("plot", MFD_CLOEXEC);
@@ -308,7 +453,7 @@ static int draw(work *w, const names *n, const char *path, bool *drawn, sherd_di
         if (kept) return kept;
         sherd__fail(d, err, "install gnuplot, and run it with that file",
                     "%s: %s: data and script are kept as %s", sherd__path_tail(path), why,
-                    sherd__path_tail(n->script));
+                    sherd__path_tail(w->name));
         return SHERD_OK;
     }
     *drawn = err == 0;
@@ -317,14 +462,11 @@ static int draw(work *w, const names *n, const char *path, bool *drawn, sherd_di
 
 int sherd__plot_draw(const sherd__plot *p, const char *path, bool *drawn, sherd_diag *d)
 {
-    names n;
     work w = { .picture = -1 };
     *drawn = false;
-    int err = make_names(&n, path, d);
-    if (!err) err = begin_work(&w, &n, d);
-    if (!err) err = write_data(p, w.data, d);
-    if (!err) err = write_script(p, path, n.data, w.script, d);
-    if (!err) err = draw(&w, &n, path, drawn, d);
+    int err = begin_work(&w, path, d);
+    if (!err) err = write_script(p, path, w.script, d);
+    if (!err) err = draw(&w, path, drawn, d);
     end_work(&w);
     return err;
 }

@@ -1,7 +1,7 @@
 /*
- * Plots of a training, drawn by gnuplot if it is installed: loss and accuracy over epochs, and for
- * data in the plane the points and the network's decision regions. Without gnuplot, data and script
- * are saved in the plot's folder.
+ * Plots of a training, drawn by gnuplot if it is installed: loss and accuracy over epochs in panels
+ * of their own, and for data in the plane the network's decision regions with the points. Without
+ * gnuplot, a script with the data is saved beside the plot.
  */
 #ifndef CLI_PLOT_H
 #define CLI_PLOT_H
@@ -12,7 +12,8 @@
 
 #include "sherd/err.h"
 
-/** NAN means that a figure does not exist. A curve without figures is left out. */
+/** NAN means that a figure does not exist. A curve without figures is left out. epoch ascends, and
+ *  may have a fraction. */
 typedef struct sherd__plot_epoch {
     double epoch, cost, validation_cost, accuracy, validation_accuracy;
 } sherd__plot_epoch;
@@ -22,6 +23,7 @@ typedef struct sherd__plot {
     const char *title;
     const sherd__plot_epoch *epochs;
     size_t epochs_len;
+    double best;            /* the epoch whose parameters the model has; NAN: the last one */
     const double *points;   /* points_len x 2; NULL: not data in the plane */
     const uint32_t *labels; /* points_len */
     size_t points_len;
@@ -30,14 +32,14 @@ typedef struct sherd__plot {
     double low[2], high[2]; /* the rectangle of the cells */
 } sherd__plot;
 
-/** Checks before the work that `path` ends in .svg or .png (SHERD_EINVAL) and can be written
- *  (SHERD_EOPEN). */
+/** Checks before the work that `path` ends in .svg or .png (SHERD_EINVAL), and that it and
+ *  PATH.gnuplot can be written (SHERD_EOPEN). An existing PATH.gnuplot that sherd did not write is
+ *  refused. */
 int sherd__plot_check(const char *path, sherd_diag *d) SHERD_MUST;
 /**
  * Draws to `path`; an earlier plot survives every failure. *drawn false: gnuplot is not installed
- * or failed; PATH.gnuplot and PATH.dat are then kept, and *d reports this and how to draw from
- * them. SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM; SHERD_EINTERRUPTED, unless the signal was received
- * before the call.
+ * or failed; PATH.gnuplot is then kept, and *d reports this and how to draw from it. SHERD_EOPEN,
+ * SHERD_EIO, SHERD_ENOMEM; SHERD_EINTERRUPTED, unless the signal was received before the call.
  */
 int sherd__plot_draw(const sherd__plot *p, const char *path, bool *drawn, sherd_diag *d) SHERD_MUST;
 

@@ -17,6 +17,7 @@
 #define REDRAW_SECONDS 0.1
 #define BAR_CELLS 20
 #define BAR_MIN 8
+#define LINE_CELLS 79        /* of a line that is not on a terminal */
 #define RATE_SECONDS_MIN 0.5 /* below this, rate and time left are too inaccurate */
 
 static sherd__progress_line *on_screen;
@@ -89,6 +90,14 @@ static void draw_bar(sherd__progress_line *p, int percent, const char *text)
     on_screen = p;
 }
 
+static void draw_line(const sherd__progress_line *p, int percent, const char *text)
+{
+    char front[64];
+    int used = snprintf(front, sizeof front, "%.40s: %d %%, ", p->what, percent);
+    size_t len = whole_fields(text, (size_t)(LINE_CELLS - used));
+    fprintf(p->out, "%s%.*s\n", front, (int)len, text);
+}
+
 void sherd__progress_update(sherd__progress_line *p, uint64_t done, uint64_t total,
                             const char *extra, double now)
 {
@@ -106,7 +115,7 @@ void sherd__progress_update(sherd__progress_line *p, uint64_t done, uint64_t tot
     p->drawn = now;
     p->tenths = percent / 10;
     if (bar) draw_bar(p, percent, text);
-    else fprintf(p->out, "%s: %d %%, %s\n", p->what, percent, text);
+    else draw_line(p, percent, text);
     fflush(p->out);
 }
 

@@ -210,17 +210,24 @@ static const sherd__option options[] = {
     { .name = "precision", .type = SHERD__CHOICE, .arg = "TYPE", .choices = choices_precision,
       .help = "f64, or f32 for local training in floats: half the time and memory [from the "
               "recipe]" },
+    { .name = "report-every", .type = SHERD__TEXT, .arg = "N",
+      .help = "figures, with those of validation, after every N epochs, or N steps: 100steps [from "
+              "the recipe, or 1]" },
+    { .name = "patience", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e12,
+      .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "stop after N reports without a lower validation loss; the model is that of the "
+              "report with the lowest one [from the recipe, or never]" },
     { .name = "checkpoint", .type = SHERD__FILE, .arg = "FOLDER", .flags = SHERD__OPT_ONLY_ARGV,
       .help = "write checkpoints to this folder; each contains the hash of the previous one" },
     { .name = "checkpoint-every", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e15,
-      .help = "steps between two checkpoints [report_every epochs]" },
+      .help = "steps between two checkpoints [as many as between two reports]" },
     { .name = "checkpoint-keep", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e6,
       .help = "keep only the newest N checkpoints [all]" },
     { .name = "resume", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
       .help = "continue from the newest checkpoint, with the same bits; without one, start a new "
               "run" },
     { .name = "log", .type = SHERD__FILE, .arg = "FILE.jsonl", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "write a JSON object for each reported epoch to this file, one per line" },
+      .help = "write a JSON object for each report to this file, one per line" },
     { .name = "plot", .type = SHERD__FILE, .arg = "FILE.svg", .flags = SHERD__OPT_ONLY_ARGV,
       .help = "draw loss and accuracy, and the decision regions of two inputs (.svg or .png)" },
     { .name = "by", .type = SHERD__CHOICE, .arg = "HOW", .choices = choices_by,

@@ -1,7 +1,7 @@
 /*
  * `sherd train`, in these files: the verb and the order of steps (train.c), options
- * (train_options.c), messages, log and table (train_report.c), and plots (train_plot.c). The work
- * is the library's (sherd/train.h).
+ * (train_options.c), messages and log (train_report.c), the table (train_table.c), and plots
+ * (train_plot.c). The work is the library's (sherd/train.h).
  */
 #ifndef CLI_TRAIN_H
 #define CLI_TRAIN_H
@@ -11,7 +11,17 @@
 #include "cli/jsonl.h"
 #include "cli/progress.h"
 #include "cli/remote_products.h"
+#include "cli/rows.h"
 #include "sherd/train.h"
+
+/** The lines of reports on standard output; with -v --json, on stderr; with --json, nowhere. */
+typedef struct sherd__train_table {
+    sherd__column columns[10]; /* ends with {0} */
+    uint64_t reports, shown;   /* of this run; of these, lines of the table */
+    uint64_t stride;           /* reports between two lines */
+    sherd_epoch last;          /* the last report, if it is `pending`: not shown so far */
+    bool pending;
+} sherd__train_table;
 
 typedef struct sherd__train {
     sherd__cli *cli;
@@ -30,6 +40,7 @@ typedef struct sherd__train {
     sherd__jsonl log, trace; /* --log, --trace; fd is -1 without it */
     bool trace_failed;       /* a line of the trace could not be written */
     sherd__progress_line progress;
+    sherd__train_table table;
     sherd__confusion confusion; /* at the end, if there are labels */
     bool plotted;               /* --plot was drawn */
     json_t *result;             /* --json: printed after everything else has ended; or NULL */
@@ -65,6 +76,13 @@ void sherd__train_on_update(void *train, const sherd_train_update *u);
 /** Writes the last line of the log, then the table, or with --json t->result. err is how training
  *  ended. Returns err, or the error of reporting. */
 int sherd__train_report_end(sherd__train *t, int err, sherd_diag *d) SHERD_MUST;
+
+/* ---- the table (train_table.c) --------------------------------------------------------------- */
+
+/** Adds a report. */
+void sherd__train_table_add(sherd__train *t, const sherd_epoch *e);
+/** Ends the table after the last report: shows that one, and says how many lines were left out. */
+void sherd__train_table_end(sherd__train *t);
 
 /* ---- --plot (train_plot.c) ------------------------------------------------------------------- */
 

@@ -151,9 +151,22 @@ static int judge(sherd__cli *cli, sherd_diag *d)
 
 /* ---- the recipe ------------------------------------------------------------------------------ */
 
+/* The recipe's parser would name the recipe, not the option. */
+static int set_interval(const sherd__cli *cli, sherd_recipe *recipe, sherd_diag *d)
+{
+    if (!sherd__opt_is_set(cli, "report-every")) return SHERD_OK;
+    const char *value = sherd__opt_text(cli, "report-every");
+    int err = sherd_recipe_set(recipe, "report_every", value, NULL);
+    if (err != SHERD_EFORMAT) return err ? sherd__fail_to(d, err, "set report_every") : SHERD_OK;
+    return sherd__fail(d, SHERD_EINVAL, "use 5 for every five epochs, or 100steps",
+                       "%s: expected a number of epochs, or of steps, found '%.40s'",
+                       sherd__opt_where(cli, "report-every"), value);
+}
+
 int sherd__train_change_recipe(const sherd__cli *cli, sherd_recipe *recipe, sherd_diag *d)
 {
-    static const char *const keys[] = { "epochs", "batch", "rate", "precision", "examples" };
+    static const char *const keys[] = { "epochs",    "batch",    "rate",
+                                        "precision", "examples", "patience" };
     char value[64];
     int err = 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys && !err; i++) {
@@ -167,7 +180,7 @@ int sherd__train_change_recipe(const sherd__cli *cli, sherd_recipe *recipe, sher
         else snprintf(value, sizeof value, "%" PRId64, sherd__opt_int(cli, key));
         err = sherd_recipe_set(recipe, key, value, d);
     }
-    return err;
+    return err ? err : set_interval(cli, recipe, d);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /*
- * --plot: curves of the reported epochs and, if examples are points in the plane with one class
- * each, the points and the network's decision regions around them. The network is evaluated here in
- * floats, however it was trained, which is accurate enough for a plot.
+ * --plot: curves of all reports, also of runs that were resumed, and, if examples are points in the
+ * plane with one class each, the points and the network's decision regions around them. The network
+ * is evaluated here in floats, however it was trained, which is accurate enough for a plot.
  */
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "cli/train.h"
 #include "core/alloc.h"
 
-#define SIDE 200u
+#define SIDE 300u
 #define MARGIN 0.05 /* fraction of the points' extent, on each side */
 
 /* Computes the rectangle around the points, which are pairs of coordinates. */
@@ -76,14 +76,17 @@ static int draw(sherd__train *t, const char *path, bool plane, sherd_diag *d)
     double *points = NULL;
     uint32_t *regions = NULL;
     bool drawn = true;
-    sherd__plot p = { .title = t->name };
+    sherd_train_report r = { .size = sizeof r };
+    (void)!sherd_training_report_get(t->training, &r, NULL);
+    double each = (double)r.steps_per_epoch;
+    sherd__plot p = { .title = t->name, .best = r.best_step ? (double)r.best_step / each : NAN };
     const sherd_epoch *e;
     while (sherd_training_epoch_at(t->training, p.epochs_len)) p.epochs_len++;
     sherd__plot_epoch *epochs = sherd__calloc(p.epochs_len, sizeof *epochs);
     int err = epochs ? 0 : sherd__fail_memory(d, "the plot");
     for (size_t i = 0; !err && (e = sherd_training_epoch_at(t->training, i)); i++) {
-        epochs[i] = (sherd__plot_epoch){ (double)e->epoch, e->cost, e->validation_cost, e->accuracy,
-                                         e->validation_accuracy };
+        epochs[i] = (sherd__plot_epoch){ (double)e->step / each, e->cost, e->validation_cost,
+                                         e->accuracy, e->validation_accuracy };
     }
     p.epochs = epochs;
     if (!err && plane) err = add_plane(t, &p, &points, &regions, d);

@@ -1,8 +1,8 @@
 /*
- * Output of training. The log has one JSON object per line (cli/jsonl.h), so that the log of a
- * killed process can be parsed up to its last line. Figures that do not exist (accuracy of values,
- * validation without data) are left out rather than written as null. Objects are made from the
- * tables of fields of the library's reports.
+ * Messages and log of training. The log has one JSON object per line (cli/jsonl.h), so that the log
+ * of a killed process can be parsed up to its last line. Figures that do not exist (accuracy of
+ * values, validation without data) are left out rather than written as null. Objects are made from
+ * the tables of fields of the library's reports.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +16,6 @@
 #include "core/clock.h"
 
 #define LOG_SCHEMA "sherd/train-log/1"
-#define TABLE_ROWS 20
 #define SAME_FRACTION 5e-4 /* less than is printed */
 #define LOG_DIGITS 17      /* restore every bit */
 #define TRACE_DIGITS 9
@@ -146,6 +145,16 @@ static json_t *secure_object(const sherd__train *t)
     return secure ? sherd__fields_object(&r, sherd_train_secure_fields, NULL) : NULL;
 }
 
+/* Sets how early stopping ended, if the recipe has patience. */
+static void set_best(json_t *o, const sherd_train_report *r)
+{
+    static const char *const names[] = { "stopped_early", "best_step", "best_cost", "best_accuracy",
+                                         NULL };
+    if (r->best_step == 0) return;
+    sherd__fields_json_of(o, r, sherd_train_report_fields, names);
+    if (isnan(r->best_accuracy)) json_object_del(o, "best_accuracy");
+}
+
 /* ---- log and trace --------------------------------------------------------------------------- */
 
 int sherd__train_logs_open(sherd__train *t, sherd_diag *d)
@@ -164,6 +173,7 @@ int sherd__train_logs_open(sherd__train *t, sherd_diag *d)
     json_object_set_new(o, "steps", json_integer((json_int_t)r.steps));
     json_object_set_new(o, "from_step", json_integer((json_int_t)r.first_step));
     json_object_set_new(o, "epochs", json_integer((json_int_t)r.epochs));
+    json_object_set_new(o, "steps_per_epoch", json_integer((json_int_t)r.steps_per_epoch));
     return sherd__jsonl_add(&t->log, o, LOG_DIGITS, d);
 }
 
@@ -172,7 +182,9 @@ static int log_end(sherd__train *t, int err, sherd_diag *d)
     if (t->log.fd < 0) return 0;
     json_t *o = event("end");
     json_object_set_new(o, "ok", json_boolean(err == 0));
-    json_object_set_new(o, "step", json_integer((json_int_t)report_of(t).step));
+    const sherd_train_report r = report_of(t);
+    json_object_set_new(o, "step", json_integer((json_int_t)r.step));
+    if (!err) set_best(o, &r);
     if (err) {
         json_object_set_new(o, "code", json_integer(sherd_err_exit(err)));
         json_object_set_new(o, "message", sherd__cli_json_text(d->message));
@@ -209,11 +221,31 @@ static int trace_end(sherd__train *t, sherd_diag *d)
 
 /* ---- during training ------------------------------------------------------------------------- */
 
+/* "10 epochs of 469 steps, 128 examples each". The last epoch may have fewer steps. */
+static void say_length(const sherd__train *t, const sherd_train_report *r, char out[200])
+{
+    sherd_train_secure s = { .size = sizeof s };
+    bool secure = sherd_training_secure_get(t->training, &s, NULL) == 0;
+    bool one = r->steps_per_epoch == 1;
+    int at = snprintf(out, 200, "%" PRIu64 " epoch%s of %" PRIu64 " %s%s", r->epochs,
+                      r->epochs == 1 ? "" : "s", r->steps_per_epoch, secure ? "round" : "step",
+                      one ? "" : "s");
+    if (r->steps != r->epochs * r->steps_per_epoch)
+        at += snprintf(out + at, 200 - (size_t)at, " (%" PRIu64 " in all)", r->steps);
+    if (secure)
+        snprintf(out + at, 200 - (size_t)at,
+                 ", %" PRIu64 " of %" PRIu64 " places of each node in a round", s.rows, s.places);
+    else
+        snprintf(out + at, 200 - (size_t)at, ", %" PRIu64 " example%s%s", r->batch,
+                 r->batch == 1 ? "" : "s", one ? "" : " each");
+}
+
 void sherd__train_say_start(const sherd__train *t)
 {
     const sherd__cli *cli = t->cli;
     sherd_train_report r = report_of(t);
     sherd_data_info data = data_of(t);
+    char length[200];
     if (t->o.meta && !t->o.seed && r.first_step == 0)
         sherd__cli_say(cli, "%s serves this training only: --seed FILE would allow to repeat it",
                        r.meta);
@@ -224,25 +256,23 @@ void sherd__train_say_start(const sherd__train *t)
         sherd__cli_say(cli, "no -o MODEL.npz: the model will not be saved");
     if (data.embedded && strstr(sherd_recipe_text(t->recipe), "data = idx\n"))
         sherd__cli_say(cli, "no --data DIR: training on digits that come with sherd, not on MNIST");
-    if (t->o.aggregate == SHERD_AGGREGATE_SECURE)
-        sherd__cli_say(cli, "%s: %" PRIu64 " parameters, %" PRIu64 " rounds; %s; %s", t->name,
-                       r.parameters, r.steps, data.text, r.sees);
-    else
-        sherd__cli_say(cli, "%s: %" PRIu64 " parameters, %" PRIu64 " steps of %" PRIu64 "; %s; %s",
-                       t->name, r.parameters, r.steps, r.batch, data.text, r.sees);
+    say_length(t, &r, length);
+    sherd__cli_say(cli, "%s: %" PRIu64 " parameters, %s", t->name, r.parameters, length);
+    sherd__cli_say(cli, "%s", data.text);
+    sherd__cli_say(cli, "%s", r.sees);
 }
 
 void sherd__train_on_progress(void *train, const sherd_progress *p)
 {
     sherd__train *t = train;
-    char text[200], c[24], a[24], bytes[24];
+    char text[200], c[24], a[24] = "", bytes[24];
     if (t->progress.mode == SHERD__PROGRESS_NONE) return;
     sherd_train_report r = report_of(t);
-    uint64_t each = (r.steps + r.epochs - 1) / r.epochs;
+    if (!isnan(r.accuracy)) snprintf(a, sizeof a, "  accuracy %.4f", r.accuracy);
     int at = snprintf(text, sizeof text,
-                      "epoch %" PRIu64 "/%" PRIu64 "  loss %s  accuracy %s  %.0f examples/s",
-                      (r.step - 1) / each + 1, r.epochs, figure(r.cost, "%.5f", c),
-                      figure(r.accuracy, "%.4f", a), r.examples_per_second);
+                      "epoch %" PRIu64 "/%" PRIu64 "  loss %s%s  %.0f examples/s",
+                      (r.step - 1) / r.steps_per_epoch + 1, r.epochs, figure(r.cost, "%.4f", c), a,
+                      r.examples_per_second);
     if (r.nodes > 0)
         snprintf(text + at, sizeof text - (size_t)at, "  %" PRIu32 " node%s  %s", p->nodes_up,
                  p->nodes_up == 1 ? "" : "s", sherd__cli_bytes(p->bytes_out + p->bytes_in, bytes));
@@ -254,14 +284,7 @@ void sherd__train_on_progress(void *train, const sherd_progress *p)
 int sherd__train_on_epoch(void *train, const sherd_epoch *e, sherd_diag *d)
 {
     sherd__train *t = train;
-    char c[24], a[24], v[24];
-    if (t->cli->verbose > 0) {
-        sherd__progress_clear();
-        sherd__cli_note(t->cli,
-                        "epoch %" PRIu64 ", step %" PRIu64 ": loss %s, accuracy %s, validation %s",
-                        e->epoch, e->step, figure(e->cost, "%.7f", c),
-                        figure(e->accuracy, "%.5f", a), figure(e->validation_accuracy, "%.5f", v));
-    }
+    sherd__train_table_add(t, e);
     if (t->log.fd < 0) return 0;
     json_t *o = epoch_object(e, NULL);
     json_object_set_new(o, "schema", json_string(LOG_SCHEMA));
@@ -273,67 +296,6 @@ int sherd__train_on_epoch(void *train, const sherd_epoch *e, sherd_diag *d)
 }
 
 /* ---- at the end ------------------------------------------------------------------------------ */
-
-/* Columns of the table: fields of an epoch. format NULL: a time. */
-static const struct column {
-    const char *title;
-    int width;
-    const char *format, *field;
-} columns[] = {
-    { "epoch", 8, "%.0f", "epoch" },
-    { "loss", 12, "%.7f", "cost" },
-    { "accuracy", 9, "%.5f", "accuracy" },
-    { "validation", 11, "%.5f", "validation_accuracy" },
-    { "float64", 9, "%.5f", "float64_accuracy" },
-    { "time", 10, NULL, "seconds" },
-    { "examples/s", 12, "%.0f", "examples_per_second" },
-};
-#define COLUMNS (sizeof columns / sizeof *columns)
-
-static double real_of(const sherd_epoch *e, const char *name)
-{
-    size_t count, i = 0;
-    const sherd_field *f = sherd_epoch_fields(&count);
-    while (strcmp(f[i].name, name) != 0) i++;
-    const void *at = (const char *)e + f[i].offset;
-    return f[i].type == SHERD_FIELD_U64 ? (double)*(const uint64_t *)at : *(const double *)at;
-}
-
-static const char *cell(const struct column *c, const sherd_epoch *e, char out[32])
-{
-    double x = real_of(e, c->field);
-    if (strcmp(c->title, "float64") == 0 && !isnan(e->float64_validation_accuracy))
-        x = e->float64_validation_accuracy;
-    if (!c->format) return sherd__cli_seconds(x, out);
-    if (strcmp(c->format, "%.0f") != 0) return figure(x, c->format, out);
-    snprintf(out, 32, "%.0f", x);
-    return out;
-}
-
-/* Prints a row; NULL: the titles. */
-static void print_row(const sherd__train *t, const sherd_epoch *e)
-{
-    char text[32];
-    for (size_t i = 0; i < COLUMNS; i++) {
-        const struct column *c = &columns[i];
-        if (!t->o.check && strcmp(c->title, "float64") == 0) continue;
-        printf("%s%*s", i > 0 ? " " : "", c->width, e ? cell(c, e, text) : c->title);
-    }
-    printf("\n");
-}
-
-/* Prints the first row, the last, and as many between them as fit on a screen. */
-static void print_table(const sherd__train *t)
-{
-    const sherd_epoch *e;
-    size_t len = 0;
-    while (sherd_training_epoch_at(t->training, len)) len++;
-    if (len == 0) return;
-    print_row(t, NULL);
-    size_t stride = (len + TABLE_ROWS - 1) / TABLE_ROWS;
-    for (size_t i = 0; (e = sherd_training_epoch_at(t->training, i)); i++)
-        if (i % stride == 0 || i + 1 == len) print_row(t, e);
-}
 
 static void print_allreduce(const sherd__train *t)
 {
@@ -417,6 +379,19 @@ static void print_exposures(const sherd__train *t, const sherd_train_report *r)
     sherd__free(fractions);
 }
 
+/* Says which parameters the model has. */
+static void print_best(const sherd_train_report *r)
+{
+    char cost[24], accuracy[40] = "";
+    if (r->best_step == 0) return;
+    if (!isnan(r->best_accuracy))
+        snprintf(accuracy, sizeof accuracy, ", accuracy %.5f", r->best_accuracy);
+    printf("%sthe model is that of epoch %" PRIu64 ", step %" PRIu64
+           ", which had the lowest validation loss: %s%s\n",
+           r->stopped_early ? "stopped early: " : "", (r->best_step - 1) / r->steps_per_epoch + 1,
+           r->best_step, figure(r->best_cost, "%.7f", cost), accuracy);
+}
+
 static void print_end(const sherd__train *t)
 {
     static const char *const files[][2] = {
@@ -438,6 +413,7 @@ static void print_end(const sherd__train *t)
     print_gradients(t, &r);
     print_secure(t);
     if (steps > 0) print_exposures(t, &r);
+    print_best(&r);
     if (t->o.check)
         printf("checked: all %" PRIu64
                " parameters equal those of the same training computed locally, bit for bit, "
@@ -476,6 +452,7 @@ static json_t *result_object(const sherd__train *t)
     json_t *gradients = gradients_object(t), *secure = secure_object(t),
            *exposures = exposures_of(t);
     if (exposures) json_object_set_new(o, "exposures", exposures);
+    set_best(o, &r);
     if (gradients) json_object_set_new(o, "gradients", gradients);
     if (secure) json_object_set_new(o, "aggregate", secure);
     if (output) json_object_set_new(o, "model", sherd__cli_json_text(output));
@@ -505,6 +482,7 @@ static void count_confusion(sherd__train *t)
 int sherd__train_report_end(sherd__train *t, int err, sherd_diag *d)
 {
     sherd__progress_fini(&t->progress);
+    sherd__train_table_end(t);
     if (!err) count_confusion(t);
     int e = trace_end(t, err ? NULL : d);
     if (!err) err = e;
@@ -514,7 +492,6 @@ int sherd__train_report_end(sherd__train *t, int err, sherd_diag *d)
         t->result = result_object(t);
         return err;
     }
-    print_table(t);
     sherd__confusion_print(&t->confusion, stdout);
     if (!err) print_end(t);
     return err;

@@ -82,7 +82,10 @@ typedef struct sherd__recipe {
     size_t batch;     /* 0: all examples */
     sherd__order order;
     uint64_t epochs, steps; /* length of training: exactly one of them is above 0 */
-    uint64_t report_every;  /* epochs between two reports */
+    uint64_t report_every;  /* epochs or, with report_steps, steps between two reports */
+    bool report_steps;
+    uint64_t patience; /* end after this number of reports without a lower loss of validation; 0:
+                          never */
     sherd__optimiser_spec optimiser;
     sherd__schedule schedule;
 } sherd__recipe;

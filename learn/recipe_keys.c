@@ -363,13 +363,42 @@ static bool write_steps(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE
 
 static int read_report(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d)
 {
-    return sherd__recipe_count(v, 1, "a number of epochs", &r->report_every, d);
+    static const char what[] = "a number of epochs (5), or of steps (100 steps)";
+    static const char *const units[] = { "epochs", "epoch", "steps", "step", NULL };
+    sherd__recipe_value count = *v;
+    char number[24];
+    int unit = 0;
+    size_t digits = v->len > 0 ? strspn(v->words[0], "0123456789") : 0;
+    const char *word = v->len > 1 ? v->words[1] : v->len > 0 ? v->words[0] + digits : "";
+    while (units[unit] && strcmp(units[unit], word) != 0) unit++;
+    bool one = v->len == 1 || (v->len == 2 && v->words[0][digits] == '\0');
+    if (!one || (*word && !units[unit]) || digits >= sizeof number)
+        return sherd__recipe_expected(v, what, NULL, d);
+    snprintf(number, sizeof number, "%.*s", (int)digits, v->words[0]);
+    count.words[0] = number;
+    count.len = 1;
+    int err = sherd__recipe_count(&count, 1, what, &r->report_every, d);
+    if (!err) r->report_steps = *word == 's';
+    return err;
 }
 
 static bool write_report(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
-    if (i == 0) snprintf(out, 128, "%" PRIu64, r->report_every);
+    if (i == 0)
+        snprintf(out, 128, "%" PRIu64 "%s", r->report_every, r->report_steps ? " steps" : "");
     return i == 0;
+}
+
+static int read_patience(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d)
+{
+    return sherd__recipe_count(v, 1, "a number of reports", &r->patience, d);
+}
+
+static bool write_patience(const sherd__recipe *r, size_t i, char out[128])
+{
+    if (i > 0 || r->patience == 0) return false;
+    snprintf(out, 128, "%" PRIu64, r->patience);
+    return true;
 }
 
 static int read_method(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d)
@@ -491,6 +520,7 @@ const sherd__recipe_key sherd__recipe_keys[] = {
     { "epochs", SHERD__RECIPE_ALL, false, false, read_epochs, write_epochs },
     { "steps", SHERD__RECIPE_ALL, false, false, read_steps, write_steps },
     { "report_every", SHERD__RECIPE_ALL, false, false, read_report, write_report },
+    { "patience", SHERD__RECIPE_ALL, false, false, read_patience, write_patience },
     { "method", SHERD__RECIPE_ALL, false, false, read_method, write_method },
     { "rate", SHERD__RECIPE_ALL, true, false, read_rate, write_rate },
     { "schedule", SHERD__RECIPE_ALL, false, false, read_schedule, write_schedule },

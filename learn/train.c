@@ -1,6 +1,6 @@
 /*
  * The training loop. Its only state is sherd__train_state: rows depend on the step's number, rates
- * on the schedule, and the figures of an epoch on sums in the state. Batches are gathered unless
+ * on the schedule, and the figures of a window on sums in the state. Batches are gathered unless
  * they are consecutive rows of the data. If the multiplier keeps the data, they are kept in the
  * order in which batches use them, so that a batch is a range of rows.
  */
@@ -132,6 +132,17 @@ sherd__train_state *sherd__trainer_state(sherd__trainer *t)
 uint64_t sherd__trainer_steps(const sherd__trainer *t)
 {
     return t->steps;
+}
+
+static uint64_t window(const sherd__trainer *t)
+{
+    return t->recipe.report_steps ? t->recipe.report_every : t->order.per_epoch;
+}
+
+uint64_t sherd__trainer_interval(const sherd__trainer *t)
+{
+    uint64_t every = t->recipe.report_steps ? 1 : t->recipe.report_every;
+    return every <= UINT64_MAX / window(t) ? every * window(t) : UINT64_MAX;
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */
@@ -331,7 +342,7 @@ static int settle(const run *r, sherd_diag *d)
     return err ? located(r, step ? step : 1, err, &mine, d) : SHERD_OK;
 }
 
-static int end_epoch(run *r, double rate, sherd_diag *d)
+static int end_window(run *r, double rate, sherd_diag *d)
 {
     sherd__trainer *t = r->t;
     sherd__train_state *st = &t->state;
@@ -345,7 +356,7 @@ static int end_epoch(run *r, double rate, sherd_diag *d)
                              .validation_cost = NAN,
                              .validation_accuracy = NAN,
                              .rate = rate };
-    bool report = last || e.epoch % t->recipe.report_every == 0;
+    bool report = last || t->recipe.report_steps || e.epoch % t->recipe.report_every == 0;
     bool judged = report && t->validation.x.rows > 0;
     bool spared = r->calls->figures && r->stepper.ops->traits & SHERD__STEPPER_FAR;
     int err = SHERD_OK;
@@ -388,13 +399,18 @@ static int stop(run *r, sherd_diag *d)
                        r->t->steps);
 }
 
+static bool enough(const run *r)
+{
+    return r->calls->enough && r->calls->enough(r->calls->ctx);
+}
+
 static int loop(run *r, sherd_diag *d)
 {
     sherd__train_state *st = &r->t->state;
     uint64_t every = r->calls->checkpoint_every, end = r->t->steps;
     int err = SHERD_OK;
     if (r->calls->until > 0 && r->calls->until < end) end = r->calls->until;
-    while (st->step < end && err == 0) {
+    while (st->step < end && err == 0 && !enough(r)) {
         double rate = 0;
         if (r->calls->interrupted && r->calls->interrupted(r->calls->ctx)) return stop(r, d);
         err = make_step(r, &rate, d);
@@ -404,8 +420,10 @@ static int loop(run *r, sherd_diag *d)
             return stop(r, d);
         }
         bool last = st->step == r->t->steps;
-        if (err == 0 && (last || st->step % r->t->order.per_epoch == 0))
-            err = end_epoch(r, rate, d);
+        if (err == 0 && (last || st->step % window(r->t) == 0)) {
+            err = end_window(r, rate, d);
+            last = last || (err == 0 && enough(r));
+        }
         if (err == 0 && (last || (every > 0 && st->step % every == 0))) err = checkpoint(r, d);
     }
     return err;

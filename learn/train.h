@@ -8,7 +8,8 @@
  * the bits of an uninterrupted one.
  *
  * A step is counted when its update is complete. An epoch is ceil(examples / batch) steps; the last
- * one may be smaller (not under order "drawn").
+ * one may be smaller (not under order "drawn"). Figures are those of a window: an epoch or, if the
+ * recipe reports every so many steps, these steps.
  */
 #ifndef LEARN_TRAIN_H
 #define LEARN_TRAIN_H
@@ -112,18 +113,18 @@ void sherd__stepper_free(sherd__stepper s);
  *  Plain data. */
 typedef struct sherd__train_state {
     uint64_t step;          /* completed steps */
-    double cost;            /* sum over the epoch's steps so far of cost times examples */
+    double cost;            /* sum over the window's steps so far of cost times examples */
     uint64_t hits;          /* of those steps */
     uint64_t seen;          /* examples of those steps */
     double step_cost;       /* of the last step, per example */
     uint64_t step_examples; /* of the last step; 0: there was no step */
-    double last_cost, last_accuracy, last_validation; /* of the last evaluated epoch; NAN: there was
-                                                         none */
+    double last_cost, last_accuracy, last_validation; /* of the last window, of the last
+                                                         evaluation; NAN: there was none */
 } sherd__train_state;
 
-/** Results of an epoch. */
+/** Results of a window. */
 typedef struct sherd__train_epoch {
-    uint64_t epoch; /* completed epochs, from 1 */
+    uint64_t epoch; /* the epoch of its last step, from 1 */
     uint64_t step;
     double cost, accuracy; /* over its steps, each before its update; accuracy is NAN for values */
     double validation_cost, validation_accuracy; /* after the last step; NAN: no validation data */
@@ -134,8 +135,9 @@ typedef struct sherd__train_epoch {
 typedef struct sherd__train_calls {
     /** After each step. */
     int (*step)(void *ctx, const sherd__step *s, const sherd__step_result *r, sherd_diag *d);
-    /** Called after each epoch, settled: parameters and optimiser are complete. Validation figures
-     *  are present at every report_every-th epoch and at the last (report is true). */
+    /** Called after each window, settled: parameters and optimiser are complete. Validation figures
+     *  are present at every report_every-th epoch, or after report_every steps, and at the last
+     *  step (report is true). */
     int (*epoch)(void *ctx, const sherd__train_epoch *e, bool report, sherd_diag *d);
     /** Called after a step, settled, if checkpoint_every divides the number of steps made (0:
      *  never), and at the end; parameters are finite. */
@@ -144,6 +146,8 @@ typedef struct sherd__train_calls {
     /** Called before each step; true ends the run with SHERD_EINTERRUPTED, settled and with a
      *  checkpoint. */
     bool (*interrupted)(void *ctx);
+    /** Called before each step and after `epoch`; true ends the run as its last step does. */
+    bool (*enough)(void *ctx);
     void *ctx;
     /** With products and a dense first layer: lets the multiplier keep the training data (order
      *  "given" or "batches"), and the validation data if nodes have room for both. In fixed point
@@ -182,6 +186,8 @@ sherd__train_order *sherd__trainer_order(sherd__trainer *t);
 sherd__train_state *sherd__trainer_state(sherd__trainer *t);
 /** Returns the steps of the whole run. */
 uint64_t sherd__trainer_steps(const sherd__trainer *t);
+/** Returns the steps between two reports; UINT64_MAX if there are more. */
+uint64_t sherd__trainer_interval(const sherd__trainer *t);
 
 /**
  * Runs from the state's step to the end. Evaluations use `e`, in batches. SHERD_ERANGE: training

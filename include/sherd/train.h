@@ -57,21 +57,24 @@ typedef enum sherd_aggregate {
     SHERD_AGGREGATE_HALVING_DOUBLING /* likewise */
 } sherd_aggregate;
 
-/** Figures of a reported epoch: every report_every-th of the recipe, and the last. NAN: there is no
- *  such figure. Made by the library, which may add members at the end. */
+/** Figures of a report. By the recipe's report_every there is one after every so many epochs, about
+ *  the last of them, or after every so many steps, about these steps; and one at the end. NAN:
+ *  there is no such figure. Made by the library, which may add members at the end. */
 typedef struct sherd_epoch {
-    uint64_t epoch;        /* epochs completed, from 1 */
+    uint64_t epoch;        /* the epoch of the last step, from 1. An epoch is a pass over all
+                              examples, of steps_per_epoch steps (sherd_train_report) */
     uint64_t step;         /* steps made */
-    double cost, accuracy; /* mean over the epoch's steps, each before its update; accuracy:
-                              fraction of correct labels */
+    double cost, accuracy; /* mean over these steps or the epoch's, each before its update;
+                              accuracy: fraction of correct labels */
     double validation_cost, validation_accuracy;          /* after its last step */
     double float64_accuracy, float64_validation_accuracy; /* check: of the training in float64 */
     double rate;                                          /* of its last step */
     double epsilon, delta;        /* secure, with noise: privacy cost so far of one example */
-    double seconds;               /* since the training began */
-    double examples_per_second;   /* since the last reported epoch */
+    double seconds;               /* since sherd_training_run began; NAN: a report of an earlier
+                                     run */
+    double examples_per_second;   /* since the last report */
     uint32_t nodes;               /* that are up */
-    uint64_t bytes_out, bytes_in; /* of this training so far, to and from nodes */
+    uint64_t bytes_out, bytes_in; /* of this run so far, to and from nodes */
 } sherd_epoch;
 
 /** By gradients over nodes: times of one pass of a node, as its answer reports them, in seconds
@@ -101,7 +104,8 @@ typedef struct sherd_train_update {
  *  sherd_training_new, except for the hooks, the callbacks and their contexts. */
 typedef struct sherd_train_options {
     size_t size;         /* sizeof(sherd_train_options) */
-    sherd_hooks hooks;   /* progress counts steps; all NULL: those of the cluster */
+    sherd_hooks hooks;   /* progress counts the steps of the whole training, those of earlier runs
+                            included; all NULL: those of the cluster */
     const uint8_t *seed; /* 32 bytes from which parameters, order, permutations and held-out
                             examples derive; NULL: seed_number, or fresh, or that of the newest
                             checkpoint */
@@ -175,7 +179,7 @@ typedef struct sherd_train_options {
      *  to end should wait in between. NULL: not called. */
     void (*on_checkpoint)(void *ctx, bool writes);
 
-    /** Called after each reported epoch. Returns 0, or a SHERD_E* error that ends the training; *d
+    /** Called after each report. Returns 0, or a SHERD_E* error that ends the training; *d
      *  may receive a message. NULL: not called. */
     int (*on_epoch)(void *ctx, const sherd_epoch *e, sherd_diag *d);
     bool epoch_model; /* on_epoch uses the model. If nodes hold the parameters (ring,
@@ -217,7 +221,9 @@ SHERD_API int sherd_training_new(sherd_training **out, const sherd_recipe *r,
                                  const sherd_data_source *data, const sherd_train_options *opt,
                                  sherd_diag *d) SHERD_MUST;
 /**
- * Trains, once, from the first step or the newest checkpoint to the end. c: a cluster of
+ * Trains, once, from the first step or the newest checkpoint to the end, or, if the recipe has
+ * `patience`, until that many reports in a row had no lower loss of validation; the model then has
+ * the parameters of the report with the lowest one. c: a cluster of
  * sherd_train_options.nodes nodes, which does no other work meanwhile; NULL: here. If the cluster
  * is recorded and nodes are sent the examples in another order, rows.npy in the folder of the
  * record has that order. Interruption is asked for between steps, and within steps over nodes.
@@ -263,10 +269,18 @@ typedef struct sherd_train_report {
                                      stop */
     const char *meta;             /* metadata file of the products; NULL: there is none */
     bool meta_reused;             /* it had served another training */
-    bool seed_known;      /* seed_number makes parameters, order and held-out examples again. A
+    bool seed_known;           /* seed_number makes parameters, order and held-out examples again. A
                              number is drawn if no seed is given, unless permutations derive from
                              the seed; false: a seed of 32 bytes, which is a secret, was used */
-    uint64_t seed_number; /* if seed_known */
+    uint64_t seed_number;      /* if seed_known */
+    uint64_t steps_per_epoch;  /* number of steps of an epoch, a pass over all examples (secure:
+                                     over all places) */
+    uint64_t steps_per_report; /* number of steps between two reports */
+    bool stopped_early;        /* `patience` reports in a row had no lower loss of validation */
+    uint64_t best_step;        /* patience: the step of the report with the lowest loss of
+                                     validation, whose parameters the model has at the end; 0: no
+                                     such report, or no patience */
+    double best_cost, best_accuracy; /* of validation at that report; NAN without one */
 } sherd_train_report;
 
 /** By gradients, except for secure aggregation. */
@@ -349,7 +363,8 @@ SHERD_API int sherd_training_secure_get(sherd_training *t, sherd_train_secure *o
  *  of a step, at a node. SHERD_EINVAL: there is no such operation or node, or no metadata. */
 SHERD_API int sherd_training_exposure_at(sherd_training *t, uint32_t operation, uint32_t node,
                                          sherd_train_exposure *out, sherd_diag *d) SHERD_MUST;
-/** Returns the i-th reported epoch of this run; NULL after the last. Valid until the next epoch. */
+/** Returns the i-th report; NULL after the last. Valid until the next report. The first ones are
+ *  those of earlier runs, up to 501 of them, if checkpoints were resumed. */
 SHERD_API const sherd_epoch *sherd_training_epoch_at(const sherd_training *t, size_t i);
 /**
  * Counts how examples are classified by the current parameters: counts[i * outputs + j] is the

@@ -35,8 +35,8 @@ static int no_memory(sherd_diag *d)
 
 /* ---- identity of a run ----------------------------------------------------------------------- */
 
-/* Two texts of a recipe: its network; and everything except the length of training, which may
- * change, and the reporting interval. */
+/* Two texts of a recipe: its network; and everything except what may change: the length of
+ * training, the interval of reports and the patience. */
 typedef struct texts {
     sherd__buf network, training;
 } texts;
@@ -53,6 +53,8 @@ static int texts_of(texts *x, const sherd__recipe *recipe, sherd_diag *d)
     r.epochs = 1;
     r.steps = 0;
     r.report_every = 1;
+    r.report_steps = false;
+    r.patience = 0;
     sherd__buf_init(&x->network, SHERD__RECIPE_BYTES_MAX, 0);
     sherd__buf_init(&x->training, SHERD__RECIPE_BYTES_MAX, 0);
     int err = sherd__recipe_print(&r, SHERD__RECIPE_NETWORK, &x->network);
@@ -104,7 +106,7 @@ int sherd__training_identity(const sherd_training *t, uint8_t out[32], sherd_dia
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-enum { FIXED = 20 }; /* members in addition to those of layers */
+enum { FIXED = 26 }; /* members in addition to those of layers */
 
 static sherd__chain_member bytes_of(const char *name, const void *bytes, size_t len)
 {
@@ -144,9 +146,41 @@ static size_t layer_members(sherd__network *n, size_t i, layer_names names,
     return 4;
 }
 
+/* The state of early stopping. */
+static size_t best_members(const sherd_training *t, sherd__chain_member out[5])
+{
+    const sherd__training_best *b = &t->best;
+    const sherd__network *n = sherd__trainer_network(t->trainer);
+    if (b->patience == 0) return 0;
+    out[0] = count("best_step", &b->step);
+    out[1] = count("best_waited", &b->waited);
+    out[2] = reals("best_cost", &b->cost, 1);
+    out[3] = reals("best_accuracy", &b->accuracy, 1);
+    out[4] = numbers("best_parameters", sherd__network_dtype(n), b->params,
+                     sherd__network_count(n));
+    return 5;
+}
+
+/* Adds a file with `len` members, which have room for more. */
+static int add_file(sherd_training *t, const sherd__train_state *s, sherd__chain_member *m,
+                    size_t len, sherd_diag *d)
+{
+    double *history;
+    size_t rows;
+    int err = sherd__training_history(t, &history, &rows, d);
+    if (!err && rows > 0)
+        m[len++] = (sherd__chain_member){ "history", SHERD_F64,           2,
+                                          rows,      SHERD__HISTORY_COLS, history };
+    if (!err) err = sherd__chain_add(t->keep->chain, s->step, m, len, d);
+    if (!err && t->o.checkpoint_keep > 0)
+        err = sherd__chain_prune(t->keep->chain, (size_t)t->o.checkpoint_keep, d);
+    sherd__free(history);
+    return err;
+}
+
 static int write_newest(sherd_training *t, const sherd__train_state *s, sherd_diag *d)
 {
-    sherd__training_keep *k = t->keep;
+    const sherd__training_keep *k = t->keep;
     sherd__network *n = sherd__trainer_network(t->trainer);
     const sherd__optimiser *o = sherd__trainer_optimiser(t->trainer);
     uint64_t each = sherd__trainer_order(t->trainer)->per_epoch;
@@ -191,9 +225,8 @@ static int write_newest(sherd_training *t, const sherd__train_state *s, sherd_di
         m[len++] = numbers(schema.arrays[i].name, schema.arrays[i].dtype, schema.values[i],
                            schema.arrays[i].cols);
     for (size_t i = 0; i < layers; i++) len += layer_members(n, i, names[i], m + len);
-    err = sherd__chain_add(k->chain, s->step, m, len, d);
-    if (!err && t->o.checkpoint_keep > 0)
-        err = sherd__chain_prune(k->chain, (size_t)t->o.checkpoint_keep, d);
+    len += best_members(t, m + len);
+    err = add_file(t, s, m, len, d);
     sherd__free(names);
     sherd__free(m);
     sherd__schema_members_fini(&schema);
@@ -224,9 +257,11 @@ static int same(sherd__npz *z, const char *name, const void *mine, size_t len, c
 {
     int64_t i = sherd__npz_find(z, name);
     const sherd__npz_member *m = i < 0 ? NULL : sherd__npz_member_at(z, (size_t)i);
-    uint8_t *theirs = m && m->head.data_len == len ? sherd__alloc(len) : NULL;
-    int err = theirs ? sherd__npz_read(z, (size_t)i, theirs, len, d) : 0;
-    bool equal = theirs && !err && memcmp(theirs, mine, len) == 0;
+    bool sized = m && m->head.data_len == len;
+    uint8_t *theirs = sized ? sherd__alloc(len) : NULL;
+    if (sized && !theirs) return no_memory(d);
+    int err = sized ? sherd__npz_read(z, (size_t)i, theirs, len, d) : 0;
+    bool equal = sized && !err && memcmp(theirs, mine, len) == 0;
     sherd__free(theirs);
     if (err || equal) return err;
     return sherd__fail(d, SHERD_EFORMAT,
@@ -313,6 +348,28 @@ static int take_state(sherd_training *t, sherd__npz *z, sherd_diag *d)
         sherd__optimiser_resume(o, (uint64_t)begun);
     }
     sherd__free(state);
+    return err;
+}
+
+/* Loads the state of early stopping, if the run that wrote the checkpoint had it. */
+static int take_best(sherd_training *t, sherd__npz *z, sherd_diag *d)
+{
+    sherd__training_best *b = &t->best;
+    sherd_dtype dtype = sherd__network_dtype(sherd__trainer_network(t->trainer));
+    int64_t step = -1, waited = -1;
+    if (b->patience == 0 || sherd__npz_find(z, "best_step") < 0) return SHERD_OK;
+    int err = sherd__npz_take(z, "best_step", SHERD_I64, &step, sizeof step, d);
+    if (!err) err = sherd__npz_take(z, "best_waited", SHERD_I64, &waited, sizeof waited, d);
+    if (!err) err = sherd__npz_take(z, "best_cost", SHERD_F64, &b->cost, sizeof b->cost, d);
+    if (!err)
+        err = sherd__npz_take(z, "best_accuracy", SHERD_F64, &b->accuracy, sizeof b->accuracy, d);
+    if (!err)
+        err = sherd__npz_take(z, "best_parameters", dtype, b->params, sherd__training_best_bytes(t),
+                              d);
+    if (!err && (step < 0 || waited < 0 || (uint64_t)step > sherd__trainer_state(t->trainer)->step))
+        err = sherd__fail(d, SHERD_EFORMAT, NULL, "%s: best_step is %" PRId64, t->keep->path, step);
+    b->step = step;
+    b->waited = waited;
     return err;
 }
 
@@ -404,6 +461,8 @@ int sherd__training_keep_load(sherd_training *t, sherd_diag *d)
                    "was computed in another arithmetic (--mode, --bits, --rounding)", d);
     if (!err) err = same_metadata(t, z, d);
     if (!err) err = take_state(t, z, d);
+    if (!err) err = take_best(t, z, d);
+    if (!err) err = sherd__training_history_take(t, z, d);
     if (!err) t->first_step = sherd__trainer_state(t->trainer)->step;
     sherd__npz_close(z);
     return err;

@@ -52,6 +52,7 @@ static int measure_networks(const sherd_training *t, size_t batch, sherd__networ
     uint64_t state = of_optimiser(r, w->count, sherd_dtype_size(r->precision));
     plus(need, 1, w->bytes);
     plus(need, 1, state);
+    if (r->patience > 0) plus(need, w->count, sherd_dtype_size(r->precision)); /* the best ones */
     if (t->o.check) { /* the same training computed locally, and in float64 */
         plus(need, 2, w->bytes);
         plus(need, 2, state);

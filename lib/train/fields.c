@@ -5,10 +5,10 @@
 
 #define EPOCH(member, TYPE, unit, text) SHERD__FIELD(sherd_epoch, member, TYPE, unit, text)
 static const sherd_field epoch_fields[] = {
-    EPOCH(epoch, U64, "", "epochs completed"),
+    EPOCH(epoch, U64, "", "epoch of the last step"),
     EPOCH(step, U64, "", "steps made"),
-    EPOCH(cost, F64, "", "mean over the epoch's steps"),
-    EPOCH(accuracy, F64, "", "fraction of correct labels over the epoch's steps"),
+    EPOCH(cost, F64, "", "mean over the steps of the report"),
+    EPOCH(accuracy, F64, "", "fraction of correct labels in these steps"),
     EPOCH(validation_cost, F64, "", "mean loss of the validation data after the last step"),
     EPOCH(validation_accuracy, F64, "",
           "fraction of correct labels of the validation data after the last step"),
@@ -18,8 +18,8 @@ static const sherd_field epoch_fields[] = {
     EPOCH(rate, F64, "", "learning rate of the last step"),
     EPOCH(epsilon, F64, "", "privacy cost so far of one example"),
     EPOCH(delta, F64, "", "probability at which epsilon holds"),
-    EPOCH(seconds, F64, "s", "since the training began"),
-    EPOCH(examples_per_second, F64, "1/s", "since the last reported epoch"),
+    EPOCH(seconds, F64, "s", "since the run began"),
+    EPOCH(examples_per_second, F64, "1/s", "since the last report"),
     EPOCH(nodes, U32, "", "nodes that are up"),
     EPOCH(bytes_out, U64, "bytes", "sent to nodes so far"),
     EPOCH(bytes_in, U64, "bytes", "received from nodes so far"),
@@ -80,6 +80,12 @@ static const sherd_field train_report_fields[] = {
     REPORT(meta_reused, BOOL, "", "it had served another training"),
     REPORT(seed_known, BOOL, "", "the seed derives from a number"),
     REPORT(seed_number, U64, "", "this number"),
+    REPORT(steps_per_epoch, U64, "", "steps of a pass over all examples"),
+    REPORT(steps_per_report, U64, "", "steps between two reports"),
+    REPORT(stopped_early, BOOL, "", "as many reports as `patience` had no lower validation loss"),
+    REPORT(best_step, U64, "", "step of the report with the lowest validation loss"),
+    REPORT(best_cost, F64, "", "validation loss of that report"),
+    REPORT(best_accuracy, F64, "", "validation accuracy of that report"),
 };
 SHERD__FIELDS(sherd_train_report, train_report_fields)
 

@@ -70,6 +70,19 @@ static int same_training(const sherd_training *t, sherd_diag *d)
                                  who));
 }
 
+/* Shares the state of early stopping: all processes must end at the same step. */
+static int share_best(sherd_training *t, sherd_diag *d)
+{
+    const sherd_collective *c = &t->among;
+    sherd__training_best *b = &t->best;
+    if (b->patience == 0) return SHERD_OK;
+    int err = sherd__collective_share(c, &b->waited, sizeof b->waited, d);
+    if (!err) err = sherd__collective_share(c, &b->step, sizeof b->step, d);
+    if (!err) err = sherd__collective_share(c, &b->cost, sizeof b->cost, d);
+    if (!err) err = sherd__collective_share(c, &b->accuracy, sizeof b->accuracy, d);
+    return err ? err : sherd__collective_share(c, b->params, sherd__training_best_bytes(t), d);
+}
+
 /* Shares the whole state that a step depends on. This includes gradients, which determine
  * scales. */
 static int share_state(sherd_training *t, sherd_diag *d)
@@ -93,7 +106,7 @@ static int share_state(sherd_training *t, sherd_diag *d)
         if (!err) err = sherd__collective_share(c, l->biases_gradient, biases, d);
     }
     if (!err) sherd__optimiser_resume(o, steps);
-    return err;
+    return err ? err : share_best(t, d);
 }
 
 int sherd__training_share_start(sherd_training *t, sherd_diag *d)

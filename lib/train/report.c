@@ -105,9 +105,14 @@ static const char *sees(const sherd_training *t)
 }
 
 /* Sets the figures of the present epoch, or of the last one. */
-static void set_figures(const sherd_training *t, sherd_train_report *r)
+static void set_figures(sherd_training *t, sherd_train_report *r)
 {
     const sherd__train_state *s = sherd__trainer_state(t->trainer);
+    const sherd__training_best *b = &t->best;
+    r->stopped_early = !running(t) && sherd__training_patience_over(t);
+    r->best_step = (uint64_t)b->step;
+    r->best_cost = b->cost;
+    r->best_accuracy = b->accuracy;
     r->cost = s->seen > 0 ? s->cost / (double)s->seen : s->last_cost;
     r->accuracy = s->seen > 0 && t->labels ? (double)s->hits / (double)s->seen : s->last_accuracy;
 }
@@ -138,7 +143,9 @@ int sherd_training_report_get(sherd_training *t, sherd_train_report *out, sherd_
                              .epochs_checked = sherd__training_checked(t),
                              .sees = sees(t),
                              .seed_known = t->seed_known,
-                             .seed_number = t->seed_known ? t->seed_number : 0 };
+                             .seed_number = t->seed_known ? t->seed_number : 0,
+                             .steps_per_epoch = order->per_epoch,
+                             .steps_per_report = sherd__trainer_interval(t->trainer) };
     set_figures(t, &r);
     sherd__training_meta_report(t, &r);
     r.examples_per_second = (double)r.examples / (r.seconds + INSTANT_S);

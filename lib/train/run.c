@@ -55,8 +55,8 @@ static void report_progress(sherd_training *t)
     uint64_t steps = sherd__trainer_steps(t->trainer);
     if (!sherd__hooks_due(&t->hooked, s->step == steps)) return;
     sherd__network_traffic x = sherd__training_traffic(t);
-    sherd__hooks_progress(&t->hooked, (sherd_progress){ .done = s->step - t->first_step,
-                                                        .total = steps - t->first_step,
+    sherd__hooks_progress(&t->hooked, (sherd_progress){ .done = s->step,
+                                                        .total = steps,
                                                         .bytes_out = x.bytes_out,
                                                         .bytes_in = x.bytes_in,
                                                         .nodes_up = x.up });
@@ -79,6 +79,7 @@ static int on_epoch(void *ctx, const sherd__train_epoch *e, bool report, sherd_d
     const sherd_epoch *figures;
     int err = t->check ? sherd__training_check_epoch(t, e, report, d) : SHERD_OK;
     if (!err && report) err = sherd__training_add_epoch(t, e, &figures, d);
+    if (!err && report) err = sherd__training_patience_judge(t, e, d);
     if (err || !report || !t->o.on_epoch) return err;
     sherd_diag mine = { 0 };
     err = t->o.on_epoch(t->o.ctx, figures, &mine);
@@ -145,15 +146,6 @@ static int open_run(sherd_training *t, sherd_diag *d)
     return err ? err : sherd__training_keep_begin(t, d);
 }
 
-/* An epoch may be a step of a millisecond. Writing and syncing a file for each would then take most
- * of the time. */
-static uint64_t steps_between_reports(const sherd_training *t)
-{
-    uint64_t epoch = sherd__trainer_order(t->trainer)->per_epoch,
-             all = t->recipe->recipe.report_every;
-    return all <= UINT64_MAX / epoch ? epoch * all : UINT64_MAX;
-}
-
 /* Returns the reason for which a run ended early. */
 static int broken_off(const sherd_training *t, int err, const sherd_diag *why, sherd_diag *d)
 {
@@ -189,17 +181,21 @@ static int train(sherd_training *t, sherd_diag *d)
     sherd__train_calls calls = { .step = on_step,
                                  .epoch = on_epoch,
                                  .interrupted = stop_asked,
+                                 .enough = sherd__training_patience_over,
                                  .figures = !t->check && !t->o.epoch_model,
                                  .ctx = t,
                                  .keep = t->products.nodes || t->products.bits > 0 };
     if (t->keep) {
         calls.checkpoint = sherd__training_keep_add;
+        /* An epoch may be a step of a millisecond. Writing and syncing a file for each would then
+         * take most of the time. */
         calls.checkpoint_every = t->o.checkpoint_every ? t->o.checkpoint_every
-                                                       : steps_between_reports(t);
+                                                       : sherd__trainer_interval(t->trainer);
     }
     int err = sherd__trainer_run(t->trainer, t->stepper, t->products.engine, &calls, &mine);
     t->seconds = sherd__clock_s() - t->began;
     if (!err) warn_of_rise(t);
+    if (!err) sherd__training_patience_end(t);
     if (err) err = broken_off(t, err, &mine, d);
     if (t->stopped && !t->stopped_by.code) /* the others end after the first's checkpoint */
         (void)sherd__training_stop(t, 0, NULL);

@@ -26,7 +26,12 @@ static void warn_rows(const sherd_training *t)
 {
     const sherd__training_secure *s = &t->secure;
     const sherd__policy usual = SHERD__POLICY_DEFAULT;
-    uint64_t last = s->places % s->rows;
+    uint64_t last = s->places % s->rows, batch = t->recipe->recipe.batch;
+    if (batch / t->o.nodes >= s->places && batch > s->places * t->o.nodes)
+        sherd__training_log(t, SHERD_LOG_WARN,
+                            "a batch of %" PRIu64 " is more than the %" PRIu64
+                            " places of all nodes: each epoch is one round over all of them",
+                            batch, s->places * t->o.nodes);
     bool simulate = t->o.simulate;
     if (!simulate && s->rows > usual.rows_max)
         sherd__training_log(t, SHERD_LOG_WARN,

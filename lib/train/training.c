@@ -160,6 +160,7 @@ static int make(sherd_training *t, const sherd_data_source *data, const sherd_tr
     if (!err) err = take_initial(t, d);
     if (!err) err = sherd__training_suits(t, d);
     if (!err) err = sherd__training_meta_open(t, d);
+    if (!err) err = sherd__training_patience_open(t, d);
     if (!err) err = sherd__training_keep_load(t, d);
     if (!err) err = sherd__training_meta_check(t, d);
     if (!err) err = sherd__training_share_start(t, d);
@@ -200,6 +201,7 @@ void sherd_training_free(sherd_training *t)
     sherd_recipe_free(t->recipe);
     sherd__free(t->allreduce.links);
     sherd__free(t->epochs);
+    sherd__free(t->best.params);
     sherd__wipe(t, sizeof *t);
     sherd__free(t);
 }

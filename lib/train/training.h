@@ -2,8 +2,9 @@
  * The struct behind sherd/train.h, in these files: creation and freeing (training.c), options
  * (options.c), the run (run.c), reports (report.c, fields.c), estimates of memory and time
  * (estimate.c), engines by gradients (gradients.c, secure.c, allreduce.c), the comparison with the
- * same training here (check.c), checkpoints (checkpoint.c, verify.c), metadata (metadata.c,
- * operations.c), peers (peers.c), and the order of recorded examples (record.c).
+ * same training here (check.c), checkpoints (checkpoint.c, history.c, verify.c), early stopping
+ * (patience.c), metadata (metadata.c, operations.c), peers (peers.c), and the order of recorded
+ * examples (record.c).
  */
 #ifndef LIB_TRAIN_TRAINING_H
 #define LIB_TRAIN_TRAINING_H
@@ -18,6 +19,9 @@
 #include "scheduler/allreduce/allreduce.h"
 #include "scheduler/secure/secure.h"
 #include "sherd/train.h"
+#include "store/npz.h"
+
+#define SHERD__HISTORY_COLS 7u
 
 typedef struct sherd__training_check sherd__training_check;
 typedef struct sherd__training_keep sherd__training_keep;
@@ -46,6 +50,15 @@ typedef struct sherd__training_allreduce {
     sherd__training_link *links; /* of each node */
 } sherd__training_allreduce;
 
+/** Early stopping: the report with the lowest loss of validation. */
+typedef struct sherd__training_best {
+    int64_t patience;      /* of the recipe; 0: no early stopping */
+    int64_t waited;        /* reports since that one */
+    int64_t step;          /* of that one; 0: none yet */
+    double cost, accuracy; /* of validation; NAN: none yet */
+    void *params;          /* all parameters of the network, of its type; NULL without patience */
+} sherd__training_best;
+
 struct sherd_training {
     sherd_train_options o;  /* with defaults; after sherd_training_new without what belongs to the
                                caller, callbacks excepted */
@@ -69,6 +82,7 @@ struct sherd_training {
     sherd__training_check *check; /* NULL: not requested */
     sherd__training_keep *keep;   /* checkpoints; NULL: not requested */
     sherd__training_meta *meta;   /* metadata; NULL: not requested */
+    sherd__training_best best;
 
     /* the run */
     bool ran;
@@ -89,7 +103,7 @@ struct sherd_training {
     double first_cost;                      /* of this run's first step; NAN: none yet */
     double reported_at;                     /* time of the last reported epoch, ... */
     uint64_t reported_examples;             /* ... and `examples` at that time */
-    sherd_epoch *epochs;                    /* reported ones */
+    sherd_epoch *epochs;                    /* reported ones, by earlier runs too */
     size_t epochs_len, epochs_cap;
 };
 
@@ -230,6 +244,30 @@ uint8_t *sherd__training_meta_digests(const sherd_training *t);
 void sherd__training_meta_report(const sherd_training *t, sherd_train_report *r);
 /** NULL is allowed. */
 void sherd__training_meta_free(sherd__training_meta *m);
+
+/* ---- history.c ------------------------------------------------------------------------------- */
+
+/** Makes the table of a checkpoint: *len rows of SHERD__HISTORY_COLS numbers. The caller frees it
+ *  with sherd__free. SHERD_ENOMEM. */
+int sherd__training_history(const sherd_training *t, double **out, size_t *len,
+                            sherd_diag *d) SHERD_MUST;
+/** Sets the reports of earlier runs from a checkpoint, if it has them. The state of the training is
+ *  set. SHERD_EFORMAT. */
+int sherd__training_history_take(sherd_training *t, sherd__npz *z, sherd_diag *d) SHERD_MUST;
+
+/* ---- patience.c: each does nothing if the recipe has no patience ----------------------------- */
+
+/** The data and the trainer are set. SHERD_EINVAL: there are no validation data. */
+int sherd__training_patience_open(sherd_training *t, sherd_diag *d) SHERD_MUST;
+/** Bytes of t->best.params. */
+size_t sherd__training_best_bytes(const sherd_training *t);
+/** Judges a report, whose parameters are those of the network. Errors of the collective. */
+int sherd__training_patience_judge(sherd_training *t, const sherd__train_epoch *e,
+                                   sherd_diag *d) SHERD_MUST;
+/** A callback of sherd__train_calls; the context is t. Returns whether training should end. */
+bool sherd__training_patience_over(void *training);
+/** Gives the network the best parameters, at the end of a training. */
+void sherd__training_patience_end(sherd_training *t);
 
 /* ---- peers.c: each returns at once in a single process --------------------------------------- */
 

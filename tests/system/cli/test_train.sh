@@ -6,8 +6,9 @@ pids=
 end() { for p in $pids; do kill "$p" 2>/dev/null; done; rm -rf "$T"; }
 trap end EXIT
 
-py() { /usr/bin/python3 -c "import gzip, json, struct, sys, numpy as np
+py() { /usr/bin/python3 -c "import gzip, json, re, struct, sys, numpy as np
 log = lambda f: [json.loads(l) for l in open(f)]
+plotted = lambda f: [np.array([list(map(float, l.split())) for l in b.splitlines()]) for b in re.findall(r'<< END\n(.*?)END\n', open(f).read(), re.S)]
 $1" >>err 2>&1; }
 json() { /usr/bin/python3 -c "import json
 d = json.load(open('out'))
@@ -280,7 +281,77 @@ started kill.jsonl -n 2 --scheme plain; kill -9 $last; wait $last 2>/dev/null
 py "l = log('kill.jsonl'); assert len(l) >= 3 and l[-1]['event'] == 'epoch'" && is_log kill.jsonl; report $? "the log of a run ended by kill -9 can be parsed"
 cmp -s keep.npz model.npz; report $? "kill -9 leaves an existing model unchanged"
 run train small.conf --log /dev/full; [ $code = 4 ] && grep -q '/dev/full: cannot write' err; report $? "a log that cannot be written ends the run"
-run train small.conf --epochs 2 -v; [ $code = 0 ] && grep -q 'epoch 2, step 6: loss' err; report $? "-v reports each epoch"
+
+# ---- the table
+
+conf held.conf 'holdout = 0.2' 'examples = 120' # 96 examples: four steps are an epoch
+run train held.conf --seed seed --epochs 25; [ $code = 0 ] &&
+    head -n 1 out | grep -qx 'epoch       loss  accuracy  val. loss  val. acc.      time  examples/s' &&
+    [ "$(sed -n '2,26s/^ *\([0-9]*\) .*/\1/p' out | tr '\n' ' ')" = "$(seq -s ' ' 25) " ] && ! grep -q 'not shown' out &&
+    ! grep -v ' steps in \| holdout' out | grep -q '.\{80\}' && grep -q 'held.conf: 51 parameters, 25 epochs of 4 steps, 30 examples each' err
+report $? "each epoch is a line of 80 columns, with the figures of validation"
+run train values.conf --data values.npz; [ $code = 0 ] && head -n 1 out | grep -qx 'epoch       loss      time  examples/s'
+report $? "figures that a training does not have have no column"
+run train held.conf --seed seed --epochs 1001 --log many.jsonl; [ $code = 0 ] && [ "$(sed -n 's/^ *\([0-9]*\)  .*s  *[0-9]*$/\1/p' out | tr '\n' ' ')" = \
+    "$(seq -s ' ' 100) $(seq -s ' ' 102 2 300) $(seq -s ' ' 305 5 800) $(seq -s ' ' 810 10 1000) 1001 " ] &&
+    grep -qxF '... 680 of 1001 reports are not shown; the log has them all' out && [ "$(wc -l <many.jsonl)" = 1003 ]
+report $? "a table that leaves reports out says so, and ends with the last one"
+run train held.conf --seed seed --epochs 2 --json -v; [ $code = 0 ] && grep -q '^    2  ' err && json "len(d['epochs']) == 2"
+report $? "with --json, -v writes the table to standard error"
+# A line takes seconds, so that a buffer of lines is not written within the minute of await.
+"$S" train often.conf --epochs 100000000 --report-every 10000 >live 2>err </dev/null & last=$!
+pids="$pids $last"
+has_rows() { [ "$(grep -c '^ *[0-9]*0  .*s  *[0-9]*$' live)" -ge 1 ]; }
+await has_rows; status=$?
+kill -TERM $last; wait $last; code=$?
+[ $status = 0 ] && [ $code = 130 ]
+report $? "lines of the table are written while the training runs"
+
+run train held.conf --seed seed --report-every 3steps --epochs 2 --log steps.jsonl
+[ $code = 0 ] && [ "$(sed -n 's/^ *\([0-9]*\)  *\([0-9]*\)  [01]\..*s  .*/\1:\2/p' out | tr '\n' ' ')" = '1:3 2:6 2:8 ' ] &&
+    py "assert [(x['epoch'], x['step']) for x in log('steps.jsonl')[1:-1]] == [(1, 3), (2, 6), (2, 8)]
+assert all('validation_cost' in x and x['seconds'] > 0 for x in log('steps.jsonl')[1:-1]) and log('steps.jsonl')[0]['steps_per_epoch'] == 4" &&
+    is_log steps.jsonl
+report $? "--report-every N steps reports within an epoch"
+run train held.conf --seed seed --report-every 2 --epochs 5 --json; json "[x['epoch'] for x in d['epochs']] == [2, 4, 5]"
+report $? "--report-every N reports every N epochs"
+refuses 2 "report-every: expected a number of epochs, or of steps, found 'often'" "a wrong interval of reports is an error" \
+    held.conf --report-every often
+
+# ---- early stopping
+
+conf soon.conf 'holdout = 0.2' 'examples = 120' 'method = adam' 'rate = 0.3' 'epochs = 400'
+run train soon.conf --seed seed --patience 4 --log soon.jsonl -o soon.npz --json
+py "
+d = json.load(open('out')); e = d['epochs']; best = min(e, key=lambda x: x['validation_cost']); end = log('soon.jsonl')[-1]
+assert d['stopped_early'] and len(e) < 400 and d['best_step'] == best['step'] and e[-1]['epoch'] == best['epoch'] + 4, d
+assert d['best_cost'] == best['validation_cost'] and d['best_accuracy'] == best['validation_accuracy'] and d['steps'] == e[-1]['step']
+assert end['ok'] and end['stopped_early'] and end['best_step'] == best['step'] and end['step'] == e[-1]['step']
+open('best', 'w').write('%d' % best['epoch']); open('end', 'w').write('%d' % e[-1]['step'])" && is_log soon.jsonl &&
+    run train soon.conf --seed seed --epochs "$(cat best)" -o best.npz -q &&
+    py "a, b = np.load('soon.npz'), np.load('best.npz'); assert all((a[k] == b[k]).all() for k in ('w1', 'b1', 'w2', 'b2'))"
+report $? "--patience stops early and saves the model with the lowest validation loss"
+run train soon.conf --seed seed --patience 4
+[ $code = 0 ] && grep -q "^stopped early: the model is that of epoch $(cat best), step [0-9]*, which had the lowest validation loss: 0" out
+report $? "the last lines say that training stopped early, and which model was kept"
+same_stop() { # NAME ARGS...: stops at the same step with the same model, over nodes, stopped and resumed
+    name=$1; shift
+    rm -rf whole.d part.d
+    run train soon.conf --seed seed --patience 4 -o whole.npz --json "$@" && cp out whole.out &&
+        run train soon.conf --seed seed --patience 4 --checkpoint part.d --epochs 3 -q "$@" &&
+        run train soon.conf --seed seed --patience 4 --checkpoint part.d --resume -o part.npz --json "$@" && cmp whole.npz part.npz 2>>err &&
+        py "a, b = json.load(open('whole.out')), json.load(open('out'))
+assert a['stopped_early'] and b['stopped_early'] and a['steps'] == b['steps'] and a['best_step'] == b['best_step'], (a, b)
+same = lambda d: [(x['epoch'], x['step'], x['cost'], x['accuracy'], x['validation_cost'], x['validation_accuracy']) for x in d['epochs']]
+assert same(a) == same(b)"
+    report $? "$name"
+}
+same_stop "a resumed training stops at the same step, with the same model and all reports"
+same_stop "so does one by products under share" -n 3 --scheme share
+same_stop "so does one by gradients over nodes" -n 2 --by gradients --check
+same_stop "so does one by all-reduce" -n 3 --by gradients --aggregate ring
+same_stop "so does one by simulated secure sums" -n 3 --by gradients --aggregate secure --simulate
+refuses 2 'small.conf: patience needs validation data, and there are none' "patience without validation data is an error" small.conf --patience 2
 
 # ---- plots
 
@@ -290,15 +361,24 @@ report $? "--plot draws with gnuplot"
 mkdir none; SHERD_PATH=$PATH; PATH="$T/none" run train spiral --epochs 500 --seed seed --plot q.svg -o q.npz -q; PATH=$SHERD_PATH
 [ $code = 0 ] && grep -q gnuplot err && [ ! -e q.svg ] && [ -s q.svg.gnuplot ]; report $? "without gnuplot data and script are kept, which is reported"
 py "
-blocks = [[list(map(float, l.split())) for l in b.splitlines() if l and l[0] != '#'] for b in open('q.svg.dat').read().split('\n\n\n')]
-curve, points, regions = map(np.array, blocks[:3])
+curve, points, regions = plotted('q.svg.gnuplot')
 l = [x for x in log('p.jsonl') if x['event'] == 'epoch']
 assert (curve[:, 0] == [x['epoch'] for x in l]).all() and (curve[:, 1] == [x['cost'] for x in l]).all() and (curve[:, 3] == [x['accuracy'] for x in l]).all()
 z = np.load('q.npz'); p = lambda x: (np.maximum(x @ z['w1'] + z['b1'], 0) @ z['w2'] + z['b2']).argmax(1)
-assert points.shape == (450, 3) and (np.bincount(points[:, 2].astype(int)) == 150).all() and np.abs(np.hypot(points[:150, 0], points[:150, 1]) - np.linspace(0, 1, 150)).max() < 1e-12
-assert len(regions) == 40000 and (p(regions[:, :2]) == regions[:, 2]).mean() > .9999 and len(set(regions[:, 2])) == 3
-assert (regions[:, :2].max(0) > points[:, :2].max(0)).all() and (regions[:, :2].min(0) < points[:, :2].min(0)).all()"
+assert points.shape == (450, 4) and (np.bincount(points[:, 2].astype(int)) == 150).all() and np.abs(np.hypot(points[:150, 0], points[:150, 1]) - np.linspace(0, 1, 150)).max() < 1e-12
+low, high = regions[:, (0, 2)].min(0), regions[:, (1, 3)].max(0); cell = (high - low) / 300
+grid = np.stack(np.meshgrid(*(l + (np.arange(300) + .5) * c for l, c in zip(low, cell))), -1).reshape(-1, 2); seen = np.full(90000, -1)
+for left, right, bottom, top, kind, _ in regions: seen[(grid > (left, bottom)).all(1) & (grid < (right, top)).all(1)] = kind
+assert (p(grid) == seen).mean() > .9999 and set(seen) == {0, 1, 2}
+assert (high > points[:, :2].max(0)).all() and (low < points[:, :2].min(0)).all()"
 report $? "the plot's curves are those of the log, its points the data, its regions the network's decisions"
+run train held.conf --seed seed --epochs 3 --checkpoint plotted -q && PATH="$T/none" run train held.conf --seed seed --epochs 7 \
+    --checkpoint plotted --resume --plot again.svg -q; PATH=$SHERD_PATH
+[ $code = 0 ] && py "assert list(plotted('again.svg.gnuplot')[0][:, 0]) == [1, 2, 3, 4, 5, 6, 7]"
+report $? "the plot of a resumed run has the epochs of the runs before"
+echo mine >mine.svg.gnuplot
+refuses 4 'mine.svg.gnuplot: exists, and is not a script that sherd wrote' "the script of a plot never replaces a file of others" \
+    spiral --plot mine.svg
 refuses 2 "expected the name of an .svg or .png file" "a plot of an unknown file type is refused before training" spiral --plot p.gif
 
 # ---- the published run

@@ -80,21 +80,19 @@ refuses 4 'none.csv: ' "a missing file is reported" small.conf --data none.csv
 # ---- plots
 
 drawn() { # plot, fewest points of curves: checks that it is complete SVG with this number of points
-    tail -c 20 "$1" | grep -q '</svg>' && [ "$(grep -c "<use xlink:href='#gpPt" "$1")" -ge "$2" ]
+    tail -c 20 "$1" | grep -q '</svg>' && [ "$(grep -oE '#gpPt|[ML][0-9.]+,[0-9.]+' "$1" | wc -l)" -ge "$2" ]
 }
 if command -v gnuplot >/dev/null; then
     run train spiral --epochs 1000 --seed seed --plot p.svg -q
     mkdir none; PATH_=$PATH; PATH=$T/none; run train spiral --epochs 1000 --seed seed --plot q.svg -q; PATH=$PATH_
     py "
-blocks = [np.array([list(map(float, l.split())) for l in b.splitlines() if l and l[0] != '#']) for b in open('q.svg.dat').read().split('\n\n\n')]
-curve, points = blocks[:2]
+curve, points = [np.array([list(map(float, l.split())) for l in b.splitlines()]) for b in re.findall(r'<< END\n(.*?)END\n', open('q.svg.gnuplot').read(), re.S)][:2]
 at = np.array([list(map(float, m)) for m in re.findall(r\"<use xlink:href='#gpPt\d+' transform='translate\(([\d.]+),([\d.]+)\)\", open('p.svg').read())])
-at = at[-900:] # the points are in the last two of three frames
-assert len(at) == 900, len(at)
-for part in at[:450], at[450:]:
-    for k in 0, 1: # the place of a point is linear in its coordinates
-        a, b = np.polyfit(points[:, k], part[:, k], 1)
-        assert a * (-1) ** k > 50 and np.abs(a * points[:, k] + b - part[:, k]).max() < .11, (a, b)
+at = at[-450:] # the points are in the last of three panels
+assert len(at) == 450, len(at)
+for k in 0, 1: # the place of a point is linear in its coordinates
+    a, b = np.polyfit(points[:, k], at[:, k], 1)
+    assert a * (-1) ** k > 50 and np.abs(a * points[:, k] + b - at[:, k]).max() < .11, (a, b)
 assert len(points) == 450 and len(curve) >= 2"
     report $? "the points of the SVG are those of the data"
     py "
@@ -105,7 +103,7 @@ assert len(set(fills)) >= 3, set(fills)"; report $? "regions of three classes ar
     "$S" train spiral --epochs 100000000 --seed seed --plot int.svg --log int.jsonl -q >out 2>err </dev/null & pid=$!
     i=0; while ! grep -q '"event":"epoch"' int.jsonl 2>/dev/null && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done
     kill -TERM $pid; wait $pid; code=$?
-    [ $code = 130 ] && drawn int.svg 900 && [ ! -e int.svg.dat ]; report $? "an interrupted run draws the epochs before"
+    [ $code = 130 ] && drawn int.svg 450 && [ ! -e int.svg.gnuplot ]; report $? "an interrupted run draws the epochs before"
     refuses 11 'diverged' "a diverging run is reported" line.conf --data line.csv --epochs 2000 --plot far.svg
     drawn far.svg 20; report $? "a diverging run draws the epochs before"
 else

@@ -1,5 +1,5 @@
 /* Plots: the drawn values are the given ones, data that cannot be drawn are kept for later, and an
- * earlier plot survives a failure. */
+ * earlier plot survives a failure, as do files of others. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -61,6 +61,7 @@ static sherd__plot plot(void)
     return (sherd__plot){ .title = "it's a_test",
                           .epochs = epochs,
                           .epochs_len = EPOCHS,
+                          .best = NAN,
                           .points = points,
                           .labels = labels,
                           .points_len = POINTS,
@@ -135,46 +136,126 @@ static void without_gnuplot_data_and_script_are_kept_and_this_is_reported(void *
     assert_true(exists("kept.svg.gnuplot"));
 }
 
-static void the_data_file_has_the_exact_values(void **state)
+/* Reads the next line of a block of data. Returns false at its end. */
+static bool next_row(FILE *f, double *v, int len)
+{
+    char line[512], *at = line;
+    assert_non_null(fgets(line, sizeof line, f));
+    if (strcmp(line, "END\n") == 0) return false;
+    for (int i = 0; i < len; i++) v[i] = strtod(at, &at);
+    assert_string_equal(at, "\n");
+    return true;
+}
+
+static void find_block(FILE *f, const char *name)
+{
+    char line[512];
+    do assert_non_null(fgets(line, sizeof line, f));
+    while (strncmp(line, name, strlen(name)) != 0);
+}
+
+static void the_script_has_the_exact_values(void **state)
 {
     sherd__plot p = plot();
     bool drawn;
+    double v[6];
     (void)state;
     setenv("PATH", "/nowhere", 1);
     assert_int_equal(sherd__plot_draw(&p, "data.svg", &drawn, NULL), 0);
-    FILE *f = fopen("data.svg.dat", "r");
+    FILE *f = fopen("data.svg.gnuplot", "r");
     assert_non_null(f);
-    char line[512];
-    unsigned block = 0, blank = 0, rows[3] = { 0 };
-    while (fgets(line, sizeof line, f)) {
-        double v[5];
-        if (line[0] == '#') continue;
-        if (line[0] == '\n') {
-            if (++blank % 2 == 0) block++;
-            continue;
-        }
-        assert_true(block < 3);
-        int n = sscanf(line, "%lf %lf %lf %lf %lf", &v[0], &v[1], &v[2], &v[3], &v[4]);
-        unsigned i = rows[block]++;
-        assert_int_equal(n, block == 0 ? 5 : 3);
-        if (block == 0) {
-            assert_memory_equal(&v[1], &epochs[i].cost, 8);
-            assert_true(isnan(v[2]));
-            assert_memory_equal(&v[3], &epochs[i].accuracy, 8);
-            assert_memory_equal(&v[4], &epochs[i].validation_accuracy, 8);
-        } else if (block == 1) {
-            assert_memory_equal(v, &points[2 * i], 16);
-            assert_true(v[2] == labels[i]);
-        } else {
-            assert_true(v[2] == regions[i]);
-            assert_true(fabs(v[0] - (-1 + 3 * (i % SIDE + 0.5) / SIDE)) < 1e-12);
-            assert_true(fabs(v[1] - (-1 + 3 * (i / SIDE + 0.5) / SIDE)) < 1e-12);
-        }
+    find_block(f, "$curves <<");
+    for (unsigned i = 0; i < EPOCHS; i++) {
+        assert_true(next_row(f, v, 5));
+        assert_memory_equal(&v[0], &epochs[i].epoch, 16);
+        assert_true(isnan(v[2]));
+        assert_memory_equal(&v[3], &epochs[i].accuracy, 8);
+        assert_memory_equal(&v[4], &epochs[i].validation_accuracy, 8);
     }
+    assert_false(next_row(f, v, 5));
+    find_block(f, "$points <<");
+    for (unsigned i = 0; i < POINTS; i++) {
+        assert_true(next_row(f, v, 4));
+        assert_memory_equal(v, &points[2 * i], 16);
+        assert_true(v[2] == labels[i]);
+    }
+    assert_false(next_row(f, v, 4));
     fclose(f);
-    assert_int_equal(rows[0], EPOCHS);
-    assert_int_equal(rows[1], POINTS);
-    assert_int_equal(rows[2], SIDE * SIDE);
+}
+
+/* The box drawn last over a place decides its colour: it must be the class of the cell there. No
+ * place between cells is left to the background, as a grid. */
+static void boxes_cover_the_plane_and_the_last_one_has_the_class_of_its_cell(void **state)
+{
+    sherd__plot p = plot();
+    bool drawn;
+    double box[64][6];
+    size_t len = 0;
+    (void)state;
+    for (unsigned i = 0; i < SIDE * SIDE; i++) regions[i] = i * i % 7 / 3;
+    setenv("PATH", "/nowhere", 1);
+    assert_int_equal(sherd__plot_draw(&p, "boxes.svg", &drawn, NULL), 0);
+    FILE *f = fopen("boxes.svg.gnuplot", "r");
+    assert_non_null(f);
+    find_block(f, "$regions <<");
+    while (next_row(f, box[len], 6)) assert_true(++len < 64);
+    fclose(f);
+    assert_true(len < SIDE * SIDE); /* equal neighbours share a box */
+    for (unsigned i = 0; i < 12 * 12 * SIDE * SIDE; i++) {
+        unsigned column = i % (12 * SIDE), row = i / (12 * SIDE), cover = 0;
+        double x = -1 + 3 * (column + 0.5) / (12 * SIDE), y = -1 + 3 * (row + 0.5) / (12 * SIDE);
+        const double *last = NULL;
+        for (size_t k = 0; k < len; k++) {
+            bool in = x > box[k][0] && x < box[k][1] && y > box[k][2] && y < box[k][3];
+            if (in) last = box[k];
+            cover += in;
+        }
+        assert_non_null(last);
+        assert_true(last[4] == regions[row / 12 * SIDE + column / 12]);
+        assert_true(cover > 1 || row < 12); /* the rows below reach under this one */
+    }
+    for (size_t k = 0; k < len; k++)
+        assert_true(box[k][0] >= -1 && box[k][1] <= 2 && box[k][2] >= -1 && box[k][3] <= 2);
+    for (unsigned i = 0; i < SIDE * SIDE; i++) regions[i] = i % SIDE / 2;
+}
+
+/* Returns the number after `before` in the script. */
+static double number_after(const char *text, const char *before)
+{
+    const char *at = strstr(text, before);
+    if (!at) fail_msg("no %s", before);
+    return at ? strtod(at + strlen(before), NULL) : NAN;
+}
+
+/* 97 to 99 % must not be a flat line at the top of an axis from 0 to 1. */
+static void accuracy_has_a_panel_of_its_own_with_its_range(void **state)
+{
+    sherd__plot p = plot();
+    sherd__plot_epoch near[EPOCHS];
+    bool drawn;
+    (void)state;
+    for (unsigned i = 0; i < EPOCHS; i++)
+        near[i] = (sherd__plot_epoch){ i + 1.0, 0.2 - 0.01 * i, NAN, 0.97 + i / 1e3, 0.98 };
+    p.epochs = near;
+    p.best = 5;
+    setenv("PATH", "/nowhere", 1);
+    assert_int_equal(sherd__plot_draw(&p, "near.svg", &drawn, NULL), 0);
+    char *text = read_all("near.svg.gnuplot");
+    const char *percent = strstr(text, "set format y '%g %%'");
+    assert_non_null(percent);
+    assert_true(number_after(text, "set yrange [") < 0.09); /* of the loss: its own range */
+    double low = number_after(percent, "set yrange [");
+    assert_true(low > 96.8 && low < 97);
+    const char *top = strchr(strstr(percent, "set yrange ["), ':');
+    assert_true(strtod(top + 1, NULL) > 98.1 && strtod(top + 1, NULL) < 98.3);
+    assert_true(number_after(text, "set arrow 1 from first ") == 5);
+    assert_null(strstr(text, "logscale y\nset yrange"));
+    free(text);
+    for (unsigned i = 0; i < EPOCHS; i++) near[i].cost = pow(0.5, i);
+    assert_int_equal(sherd__plot_draw(&p, "near.svg", &drawn, NULL), 0);
+    text = read_all("near.svg.gnuplot");
+    assert_non_null(strstr(text, "set logscale y\nset yrange"));
+    free(text);
 }
 
 static bool have_gnuplot(void)
@@ -193,17 +274,16 @@ static void each_point_is_drawn_at_its_place(void **state)
     bool drawn;
     (void)state;
     if (!have_gnuplot()) skip();
-    p.epochs_len = 0;
+    p.epochs_len = 0; /* no marks of curves */
     assert_int_equal(sherd__plot_draw(&p, "it's a b.svg", &drawn, &d), 0);
     assert_true(drawn);
-    assert_false(exists("it's a b.svg.dat"));
     assert_false(exists("it's a b.svg.gnuplot"));
     assert_false(exists("it's a b.svg.part.svg"));
     char *text = read_all("it's a b.svg");
     assert_non_null(strstr(text, "it's a_test"));
     const char *at = text;
-    double x[2 * POINTS], y[2 * POINTS];
-    for (unsigned i = 0; i < 2 * POINTS; i++) {
+    double x[POINTS], y[POINTS];
+    for (unsigned i = 0; i < POINTS; i++) {
         at = strstr(at, "<use xlink:href='#gpPt6' transform='translate(");
         assert_non_null(at);
         assert_int_equal(sscanf(strstr(at, "translate("), "translate(%lf,%lf)", &x[i], &y[i]), 2);
@@ -215,7 +295,6 @@ static void each_point_is_drawn_at_its_place(void **state)
         double v = (y[i] - y[0]) / (y[POINTS - 1] - y[0]);
         assert_true(fabs(u - points[2 * i] / points[2 * POINTS - 2]) < 0.02);
         assert_true(fabs(v - (1 - points[2 * i + 1]) / (1 - points[2 * POINTS - 1])) < 0.02);
-        assert_true(fabs(y[i] - y[POINTS + i]) < 0.6); /* the same in both panels */
     }
     free(text);
 }
@@ -232,9 +311,10 @@ static void curves_without_figures_are_left_out(void **state)
     assert_int_equal(sherd__plot_draw(&p, "curves.svg", &drawn, &d), 0);
     assert_true(drawn);
     char *text = read_all("curves.svg");
-    assert_non_null(strstr(text, "accuracy, validation"));
-    assert_null(strstr(text, "loss, validation"));
-    /* including that of the key */
+    /* each name is written as a title of its curve and in the key */
+    assert_int_equal(count(text, ">training<"), 2 * 2);
+    assert_int_equal(count(text, ">validation<"), 2 * 1);
+    /* including those of the keys */
     assert_int_equal(count(text, "<use xlink:href='#gpPt6'"), 3 * (EPOCHS + 1));
     free(text);
     p.epochs_len = 0; /* no figures at all */
@@ -260,7 +340,7 @@ static void if_gnuplot_fails_the_earlier_plot_is_kept(void **state)
     char *text = read_all("old.png");
     assert_string_equal(text, "earlier");
     free(text);
-    assert_true(exists("old.png.dat"));
+    assert_true(exists("old.png.gnuplot"));
 }
 
 /* Others who can write to the folder must not choose what gnuplot reads, or where it writes. */
@@ -289,11 +369,58 @@ static void no_name_in_the_folder_is_used_before_the_plot_is_whole(void **state)
     text = read_all("precious");
     assert_string_equal(text, "precious");
     free(text);
-    assert_int_equal(symlink("precious", "other.svg.dat"), 0);
+    assert_int_equal(symlink("precious", "other.svg.gnuplot"), 0);
     assert_int_equal(sherd__plot_check("other.svg", &d), SHERD_EOPEN);
-    assert_non_null(strstr(d.message, "other.svg.dat: is not a regular file"));
+    assert_non_null(strstr(d.message, "other.svg.gnuplot: is not a regular file"));
     assert_int_equal(sherd__plot_draw(&p, "other.svg", &drawn, NULL), SHERD_EOPEN);
-    assert_false(exists("other.svg") || exists("other.svg.gnuplot"));
+    assert_false(exists("other.svg"));
+}
+
+static void a_script_of_others_is_never_replaced(void **state)
+{
+    static const char *const texts[] = { "plot sin(x)\n", "#", "# sherd train --plot\n" };
+    sherd__plot p = plot();
+    bool drawn;
+    (void)state;
+    setenv("PATH", "/nowhere", 1);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        sherd_diag d = { 0 };
+        put("mine.svg.gnuplot", texts[i], 0644);
+        assert_int_equal(sherd__plot_check("mine.svg", &d), SHERD_EOPEN);
+        assert_non_null(strstr(d.message, "mine.svg.gnuplot: exists"));
+        assert_int_equal(sherd__plot_draw(&p, "mine.svg", &drawn, NULL), SHERD_EOPEN);
+        char *text = read_all("mine.svg.gnuplot");
+        assert_string_equal(text, texts[i]);
+        free(text);
+    }
+    assert_int_equal(unlink("mine.svg.gnuplot"), 0);
+    for (size_t i = 0; i < 2; i++) { /* one of ours is */
+        assert_int_equal(sherd__plot_check("mine.svg", NULL), 0);
+        assert_int_equal(sherd__plot_draw(&p, "mine.svg", &drawn, NULL), 0);
+    }
+}
+
+/* By gnuplot's own terminal: a PNG of the size of the page, which is not empty. */
+static void a_png_is_drawn(void **state)
+{
+    static const unsigned char head[] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n' };
+    sherd__plot p = plot();
+    unsigned char bytes[24];
+    struct stat st;
+    bool drawn = false;
+    (void)state;
+    if (!have_gnuplot()) skip();
+    assert_int_equal(sherd__plot_draw(&p, "real.png", &drawn, NULL), 0);
+    assert_true(drawn);
+    FILE *f = fopen("real.png", "rb");
+    assert_non_null(f);
+    assert_int_equal(fread(bytes, 1, sizeof bytes, f), sizeof bytes);
+    assert_int_equal(fstat(fileno(f), &st), 0);
+    fclose(f);
+    assert_memory_equal(bytes, head, sizeof head);
+    assert_int_equal(bytes[18] * 256 + bytes[19], 3 * 520); /* width, height */
+    assert_int_equal(bytes[22] * 256 + bytes[23], 400);
+    assert_true(st.st_size > 10000);
 }
 
 /* The kept script draws from the kept data. */
@@ -318,11 +445,16 @@ int main(void)
         cmocka_unit_test_setup(a_path_with_an_unknown_file_type_is_refused_before_the_work, fresh),
         cmocka_unit_test_setup(without_gnuplot_data_and_script_are_kept_and_this_is_reported,
                                fresh),
-        cmocka_unit_test_setup(the_data_file_has_the_exact_values, fresh),
+        cmocka_unit_test_setup(the_script_has_the_exact_values, fresh),
+        cmocka_unit_test_setup(boxes_cover_the_plane_and_the_last_one_has_the_class_of_its_cell,
+                               fresh),
+        cmocka_unit_test_setup(accuracy_has_a_panel_of_its_own_with_its_range, fresh),
         cmocka_unit_test_setup(each_point_is_drawn_at_its_place, fresh),
         cmocka_unit_test_setup(curves_without_figures_are_left_out, fresh),
         cmocka_unit_test_setup(if_gnuplot_fails_the_earlier_plot_is_kept, fresh),
         cmocka_unit_test_setup(no_name_in_the_folder_is_used_before_the_plot_is_whole, fresh),
+        cmocka_unit_test_setup(a_script_of_others_is_never_replaced, fresh),
+        cmocka_unit_test_setup(a_png_is_drawn, fresh),
         cmocka_unit_test_setup(a_kept_script_draws_the_plot_later, fresh),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

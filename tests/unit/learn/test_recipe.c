@@ -257,6 +257,17 @@ static void invalid_values_are_reported_with_line_and_key(void **s)
         { "order = random", "order: expected" },
         { "epochs = 0", "epochs: expected" },
         { "report_every = 0", "report_every: expected" },
+        { "report_every = 0 steps", "report_every: expected" },
+        { "report_every = steps", "report_every: expected" },
+        { "report_every = 5 stepss", "report_every: expected" },
+        { "report_every = 5 s", "report_every: expected" },
+        { "report_every = 5steps 5", "report_every: expected" },
+        { "report_every = 5 steps 5", "report_every: expected" },
+        { "report_every = 5s steps", "report_every: expected" },
+        { "report_every = 1000000000001 steps", "report_every: expected" },
+        { "report_every = 00000000000000000000000005 steps", "report_every: expected" },
+        { "patience = 0", "patience: expected a number of reports" },
+        { "patience = 1 2", "patience: expected" },
         { "method = sgd 0.9", "method: expected" },
         { "method = adam 0.9", "method: expected" },
         { "method = momentum 1", "method: expected" },
@@ -291,6 +302,40 @@ static void invalid_values_are_reported_with_line_and_key(void **s)
             fail_msg("%s: %s", lines[i][0], d.message);
         assert_memory_equal(&r, &was, sizeof r);
     }
+}
+
+static void reports_are_counted_in_epochs_or_steps(void **s)
+{
+    (void)s;
+    static const struct {
+        const char *line;
+        uint64_t every;
+        bool steps;
+        const char *printed;
+    } cases[] = {
+        { "report_every = 5", 5, false, "\nreport_every = 5\n" },
+        { "report_every = 5 epochs", 5, false, "\nreport_every = 5\n" },
+        { "report_every = 1epoch", 1, false, "\nreport_every = 1\n" },
+        { "report_every = 100 steps", 100, true, "\nreport_every = 100 steps\n" },
+        { "report_every = 100steps", 100, true, "\nreport_every = 100 steps\n" },
+        { "report_every = 1 step", 1, true, "\nreport_every = 1 steps\n" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sherd__recipe r;
+        sherd_diag d;
+        if (parse(&r, with(cases[i].line), &d) != SHERD_OK) fail_msg("%s", d.message);
+        assert_true(r.report_every == cases[i].every && r.report_steps == cases[i].steps);
+        char *text = print(&r, SHERD__RECIPE_ALL);
+        assert_non_null(strstr(text, cases[i].printed));
+        assert_null(strstr(text, "patience"));
+        free(text);
+        stands(&r);
+    }
+    sherd__recipe r;
+    sherd_diag d;
+    assert_int_equal(parse(&r, with("patience = 7"), &d), SHERD_OK);
+    assert_int_equal(r.patience, 7);
+    stands(&r);
 }
 
 static void an_unknown_key_is_reported_with_its_line_and_the_nearest_key(void **s)
@@ -434,7 +479,7 @@ static void every_double_is_preserved_by_the_text(void **s)
 static void every_key_is_documented(void **s)
 {
     (void)s;
-    static char text[40000];
+    static char text[100000];
     FILE *f = fopen("docs/TRAINING.md", "r");
     assert_non_null(f);
     text[fread(text, 1, sizeof text - 1, f)] = '\0';
@@ -525,6 +570,7 @@ int main(void)
         cmocka_unit_test(lists_of_names_have_one_spelling_and_any_number_of_words),
         cmocka_unit_test(the_network_part_can_be_parsed_alone),
         cmocka_unit_test(invalid_values_are_reported_with_line_and_key),
+        cmocka_unit_test(reports_are_counted_in_epochs_or_steps),
         cmocka_unit_test(an_unknown_key_is_reported_with_its_line_and_the_nearest_key),
         cmocka_unit_test(a_missing_key_is_named),
         cmocka_unit_test(a_duplicate_key_names_both_lines),

@@ -340,6 +340,55 @@ static void figures_weigh_steps_by_their_numbers_of_examples(void **s)
     rig_free(&g);
 }
 
+/* Reports within an epoch have the figures of the steps since the last report. */
+static void a_recipe_may_report_every_so_many_steps(void **s)
+{
+    (void)s;
+    rig g = rig_of("order = given\nrate = 1\nsteps = 10\nbatch = 16\nreport_every = 3 steps\n", 0);
+    fake f = { 0 };
+    sherd__train_calls calls = { .epoch = on_epoch };
+    assert_int_equal(sherd__trainer_interval(g.t), 3);
+    assert_int_equal(run_fake(&g, &f, calls, NULL), SHERD_OK);
+    assert_string_equal(f.calls, "ssstrssstrssstrstr"); /* epochs of 4 steps have no report */
+    rig_free(&g);
+    sherd__train_epoch all[3];
+    g = rig_of("order = given\nrate = 1\nsteps = 9\nbatch = 16\nreport_every = 4 steps\n", 0);
+    f = (fake){ 0 };
+    g.data.owned[2] = all; /* epochs of 4 steps: one report in each */
+    assert_int_equal(run_fake(&g, &f, (sherd__train_calls){ .epoch = keep_epoch }, NULL), SHERD_OK);
+    g.data.owned[2] = NULL;
+    assert_true(all[0].step == 4 && all[1].step == 8 && all[2].step == 9 && all[2].epoch == 3);
+    assert_true(fabs(all[1].cost - (16 * (5 + 6 + 7) + 13 * 8) / 61.0) < 1e-15);
+    assert_true(all[2].cost == 9);
+    rig_free(&g);
+    g = rig_of("rate = 1\nepochs = 4\nbatch = 16\nreport_every = 3\n", 0);
+    assert_int_equal(sherd__trainer_interval(g.t), 12);
+    rig_free(&g);
+}
+
+static bool after_two_reports(void *ctx)
+{
+    unsigned reports = 0;
+    for (const char *p = ((fake *)ctx)->calls; *p; p++) reports += *p == 'r';
+    return reports >= 2;
+}
+
+/* The end of a run that had enough is that of a run after its last step: with a checkpoint. */
+static void a_run_ends_after_the_report_that_was_enough(void **s)
+{
+    (void)s;
+    rig g = rig_of("rate = 1\nepochs = 5\nbatch = 16\n", 0);
+    fake f = { 0 };
+    sherd__train_calls calls = { .epoch = on_epoch,
+                                 .enough = after_two_reports,
+                                 .checkpoint = on_checkpoint };
+    assert_int_equal(run_fake(&g, &f, calls, NULL), SHERD_OK);
+    assert_string_equal(f.calls, "sssstrsssstrtc");
+    assert_int_equal(run_fake(&g, &f, calls, NULL), SHERD_OK); /* no further step */
+    assert_string_equal(f.calls, "sssstrsssstrtc");
+    rig_free(&g);
+}
+
 /* ---- how training ends ----------------------------------------------------------------------- */
 
 static void a_cost_that_is_nan_ends_training_and_names_the_step(void **s)
@@ -564,6 +613,8 @@ int main(void)
         cmocka_unit_test(a_stepper_that_requests_rows_gets_no_batch),
         cmocka_unit_test(callbacks_run_settled_and_in_order),
         cmocka_unit_test(figures_weigh_steps_by_their_numbers_of_examples),
+        cmocka_unit_test(a_recipe_may_report_every_so_many_steps),
+        cmocka_unit_test(a_run_ends_after_the_report_that_was_enough),
         cmocka_unit_test(a_cost_that_is_nan_ends_training_and_names_the_step),
         cmocka_unit_test(parameters_that_overflow_are_not_written_to_a_checkpoint),
         cmocka_unit_test(divergence_detected_late_is_reported_with_its_step),

@@ -184,6 +184,44 @@ static void all_continue_from_the_checkpoint_of_process_0(void **s)
     pclose(f);
 }
 
+/* Process 0 has the checkpoint, and all must know how many reports have passed since the best. */
+static void all_stop_early_at_the_same_step_after_a_checkpoint_too(void **s)
+{
+    (void)s;
+    static const char lines[] = "holdout = 0.25\nrate = 2\nepochs = 40\nmethod = momentum 0.9\n"
+                                "patience = 3\n";
+    static peer p[3];
+    char folder[] = "/tmp/sherd-peers-XXXXXX", path[64], command[100];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/run", folder);
+    prepare(p, 1);
+    p[0].more = lines;
+    together(p, 1);
+    const peer one = p[0];
+    assert_true(!one.err && one.report.stopped_early && one.report.best_step > 0);
+    prepare(p, 3);
+    for (int i = 0; i < 3; i++) p[i].more = lines;
+    p[0].o.checkpoints = path;
+    p[1].stop_at = (unsigned)one.report.best_step + 3 + 2; /* one report after the best */
+    together(p, 3);
+    assert_int_equal(p[0].err, SHERD_ESTOPPED);
+    prepare(p, 3);
+    for (int i = 0; i < 3; i++) p[i].more = lines;
+    p[0].o.checkpoints = path;
+    p[0].o.resume = true;
+    together(p, 3);
+    for (int i = 0; i < 3; i++) {
+        if (p[i].err) fail_msg("%s", p[i].d.message);
+        assert_true(p[i].report.stopped_early && p[i].report.step == one.report.step &&
+                    p[i].report.best_step == one.report.best_step);
+        assert_memory_equal(p[i].parameters, one.parameters, sizeof one.parameters);
+    }
+    snprintf(command, sizeof command, "exec rm -rf %s", folder);
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    pclose(f);
+}
+
 static void refused(const sherd_train_options *o, const sherd_collective *c, const char *words)
 {
     sherd_train_options with = *o;
@@ -233,6 +271,7 @@ int main(void)
         cmocka_unit_test(every_process_names_a_process_with_another_training),
         cmocka_unit_test(all_stop_at_the_step_at_which_one_is_interrupted),
         cmocka_unit_test(all_continue_from_the_checkpoint_of_process_0),
+        cmocka_unit_test(all_stop_early_at_the_same_step_after_a_checkpoint_too),
         cmocka_unit_test(options_that_peers_do_not_support_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

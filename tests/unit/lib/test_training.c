@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -126,6 +127,101 @@ static void report_every_chooses_the_epochs(void **s)
     run("report_every = 4\nholdout = 0.25\n", &o, NULL);
     assert_true(h.len == 2 && h.epochs[0].epoch == 4 && h.epochs[1].epoch == 6);
     assert_true(h.epochs[0].validation_cost > 0 && h.epochs[1].validation_accuracy > 0);
+}
+
+static void reports_may_be_steps_apart(void **s)
+{
+    (void)s;
+    heard h = { 0 };
+    sherd_train_report r = { .size = sizeof r };
+    sherd_train_options o = seeded();
+    int err;
+    o.on_epoch = on_epoch;
+    o.ctx = &h;
+    h.training = world_new("report_every = 4 steps\nholdout = 0.25\n", &o, &err, NULL);
+    assert_int_equal(err, 0);
+    assert_int_equal(sherd_training_run(h.training, NULL, NULL), 0);
+    assert_int_equal(sherd_training_report_get(h.training, &r, NULL), 0);
+    /* 45 examples in batches of 20: three steps are an epoch, the last one has 5 */
+    assert_true(r.steps_per_epoch == 3 && r.steps_per_report == 4 && r.steps == 18);
+    static const uint64_t steps[] = { 4, 8, 12, 16, 18 }, epochs[] = { 2, 3, 4, 6, 6 };
+    assert_int_equal(h.len, 5);
+    for (size_t i = 0; i < 5; i++)
+        assert_true(h.epochs[i].step == steps[i] && h.epochs[i].epoch == epochs[i] &&
+                    h.epochs[i].validation_cost > 0 && h.epochs[i].seconds > 0);
+    sherd_training_free(h.training);
+}
+
+/* Two features decide the classes, so a rate that is too large soon makes validation worse. */
+#define STOPS "holdout = 0.25\nrate = 2\nepochs = 40\nmethod = momentum 0.9\npatience = 3\n"
+
+static void training_ends_when_validation_has_not_improved_for_too_long(void **s)
+{
+    (void)s;
+    heard h = { 0 };
+    sherd_train_report r = { .size = sizeof r };
+    sherd_train_options o = seeded();
+    double stopped[WORLD_PARAMETERS], best[WORLD_PARAMETERS], last[WORLD_PARAMETERS];
+    char lines[100];
+    int err;
+    o.on_epoch = on_epoch;
+    o.ctx = &h;
+    h.training = world_new(STOPS, &o, &err, NULL);
+    assert_int_equal(err, 0);
+    assert_int_equal(sherd_training_run(h.training, NULL, NULL), 0);
+    assert_int_equal(sherd_training_report_get(h.training, &r, NULL), 0);
+    world_parameters(h.training, stopped);
+    sherd_training_free(h.training);
+    size_t lowest = 0;
+    for (size_t i = 0; i < h.len; i++)
+        if (h.epochs[i].validation_cost < h.epochs[lowest].validation_cost) lowest = i;
+    assert_true(r.stopped_early && h.len < 40 && h.len == lowest + 1 + 3 && r.step == 3 * h.len);
+    assert_true(r.best_step == h.epochs[lowest].step &&
+                r.best_cost == h.epochs[lowest].validation_cost &&
+                r.best_accuracy == h.epochs[lowest].validation_accuracy);
+    snprintf(lines, sizeof lines, "holdout = 0.25\nrate = 2\nmethod = momentum 0.9\nepochs = %zu\n",
+             lowest + 1);
+    h.len = 0;
+    run(lines, &o, best);
+    snprintf(lines, sizeof lines, "holdout = 0.25\nrate = 2\nmethod = momentum 0.9\nepochs = %zu\n",
+             lowest + 4);
+    h.len = 0;
+    run(lines, &o, last);
+    assert_memory_equal(stopped, best, sizeof best);
+    assert_memory_not_equal(stopped, last, sizeof last);
+}
+
+static void a_training_that_makes_all_steps_has_its_best_model_too(void **s)
+{
+    (void)s;
+    sherd_train_report r = { .size = sizeof r };
+    sherd_train_options o = seeded();
+    double all[WORLD_PARAMETERS], best[WORLD_PARAMETERS];
+    char lines[100];
+    int err;
+    sherd_training *t = world_new(STOPS "epochs = 8\npatience = 8\n", &o, &err, NULL);
+    assert_int_equal(err, 0);
+    assert_int_equal(sherd_training_run(t, NULL, NULL), 0);
+    assert_int_equal(sherd_training_report_get(t, &r, NULL), 0);
+    world_parameters(t, all);
+    sherd_training_free(t);
+    assert_true(!r.stopped_early && r.step == 24 && r.best_step > 0 && r.best_step < 24);
+    snprintf(lines, sizeof lines, "holdout = 0.25\nrate = 2\nmethod = momentum 0.9\nsteps = %u\n",
+             (unsigned)r.best_step);
+    run(lines, &o, best);
+    assert_memory_equal(all, best, sizeof best);
+}
+
+static void patience_without_validation_data_is_refused(void **s)
+{
+    (void)s;
+    sherd_train_options o = seeded();
+    sherd_diag d = { 0 };
+    int err;
+    assert_null(world_new("patience = 3\n", &o, &err, &d));
+    assert_int_equal(err, SHERD_EINVAL);
+    assert_string_equal(d.message, "recipe: patience needs validation data, and there are none");
+    assert_non_null(strstr(d.hint, "holdout"));
 }
 
 static void recipe_data_and_seed_decide_every_bit(void **s)
@@ -627,6 +723,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(epochs_are_reported_and_kept),
         cmocka_unit_test(report_every_chooses_the_epochs),
+        cmocka_unit_test(reports_may_be_steps_apart),
+        cmocka_unit_test(training_ends_when_validation_has_not_improved_for_too_long),
+        cmocka_unit_test(a_training_that_makes_all_steps_has_its_best_model_too),
+        cmocka_unit_test(patience_without_validation_data_is_refused),
         cmocka_unit_test(recipe_data_and_seed_decide_every_bit),
         cmocka_unit_test(fixed_point_and_its_rounding_are_options),
         cmocka_unit_test(names_of_operands_are_not_kept),

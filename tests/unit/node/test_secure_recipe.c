@@ -52,6 +52,8 @@ static const struct {
     { "epochs", NETWORK "data = file\nepochs = 2\nrate = 0.5\n" },
     { "steps", NETWORK "data = file\nsteps = 1\nrate = 0.5\n" },
     { "report_every", BASE "report_every = 2\n" },
+    { "report_every", BASE "report_every = 2 steps\n" },
+    { "patience", BASE "patience = 2\n" },
     { "method", BASE "method = adam\n" },
     { "rate", NETWORK "data = file\nepochs = 1\nrate = 0.25\n" },
     { "schedule", BASE "schedule = inverse 0.5 every 3\n" },
