@@ -102,7 +102,7 @@ extern const sherd__measurement sherd__measurements[];
 extern const size_t sherd__measurements_len;
 /** The names of all measurements: "meta, seed, ...". */
 #define SHERD__MEASUREMENTS                                                                        \
-    "meta, seed, group1, all-4096, all-8192, connection, tasks, memory, modular, encode, "         \
+    "meta, seed, group1, all-4096, all-8192, connection, tasks, memory, modular, bytes, encode, "  \
     "freivalds, share-2048, share-4096, resident, disturbed, forecast, train-deep, "               \
     "train-mnist, train-epoch, train-batch, gradients-spiral, gradients-large, gradients-circle, " \
     "gradients-async"

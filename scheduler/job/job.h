@@ -31,14 +31,18 @@ typedef struct sherd__job_owner {
     /** Returns the name of a node for messages. */
     const char *(*name)(void *ctx, uint32_t node);
     /** Returns true if the log does not say yet that this node cannot do `what`, a missing
-     *  SHERD__DOES_* or SHERD__JOB_CANNOT_*, so that a series of jobs logs it once; for
+     *  SHERD__DOES_* or SHERD__JOB_*, so that a series of jobs logs it once; for
      *  SHERD__JOB_CANNOT_WORK, if the last line had another reason. NULL: always true. */
     bool (*first_report)(void *ctx, uint32_t node, uint32_t what, const char *reason);
     void *ctx;
 } sherd__job_owner;
 
 /* What a node cannot do, besides SHERD__DOES_*. */
-enum { SHERD__JOB_CANNOT_WINDOWS = 1 << 16, SHERD__JOB_CANNOT_WORK = 1 << 17 };
+enum {
+    SHERD__JOB_CANNOT_WINDOWS = 1 << 16,
+    SHERD__JOB_CANNOT_WORK = 1 << 17,
+    SHERD__JOB_IS_SLOW = 1 << 18
+};
 
 typedef struct sherd__job_options {
     const sherd__hiding *hiding;    /* must outlive the job's work on the executor */

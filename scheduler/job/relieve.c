@@ -52,6 +52,15 @@ static uint32_t slowest(const sherd__job *j, uint32_t idle)
     return worst;
 }
 
+static void name_slow(const sherd__job *j, uint32_t node, uint32_t idle)
+{
+    const sherd__job_owner *o = &j->o.owner;
+    bool first = !o->first_report || o->first_report(o->ctx, node, SHERD__JOB_IS_SLOW, "");
+    sherd__job_say(j, first ? SHERD_LOG_WARN : SHERD_LOG_DEBUG,
+                   "%s is slow: %s takes over tasks that it has in progress",
+                   sherd__job_name(j, node), sherd__job_name(j, idle));
+}
+
 /* Takes the cell back from its node. */
 static void cancel(sherd__job *j, uint64_t ordinal)
 {
@@ -74,6 +83,9 @@ uint64_t sherd__job_relieve(sherd__job *j, uint32_t idle)
                 n->accepted > 0;
     uint32_t from = able ? slowest(j, idle) : NOBODY;
     uint64_t ordinal = from == NOBODY ? j->cells_len : last_sent(j, from, idle);
-    if (ordinal < j->cells_len) cancel(j, ordinal);
+    if (ordinal < j->cells_len) {
+        name_slow(j, from, idle);
+        cancel(j, ordinal);
+    }
     return ordinal;
 }

@@ -45,7 +45,7 @@ for job in $pids; do
     code=$?
     cat "${job%:*}.out" >out
     cat "${job%:*}.err" >err
-    [ $code = 0 ] && grep -q 'node-3 (.*\(does not answer tasks\|answers take too long\|does not compute gradients\|does not work\|is lost: does not answer\)' err
+    [ $code = 0 ] && grep -q 'node-3 (.*\(does not answer tasks\|answers take too long\|does not compute gradients\|does not work\|is slow: .* takes over\|is lost: does not answer\)' err
     report $? "${job%:*}: a node that computes nothing is named, and the others do its work"
 done
 echo "1..$n"
