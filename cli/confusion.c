@@ -23,8 +23,10 @@
 static const char *name_of(const sherd__confusion *c, size_t i, int most, char out[96])
 {
     const char *name = sherd_model_class_name(c->model, i);
+    char plain[384]; /* the names are those of a file */
     int columns = 0;
     size_t at = 0;
+    if (name) name = sherd__cli_plain(name, plain, sizeof plain);
     if (!name) {
         snprintf(out, 96, "%zu", i);
         return out;

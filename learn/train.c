@@ -134,7 +134,7 @@ uint64_t sherd__trainer_steps(const sherd__trainer *t)
     return t->steps;
 }
 
-static uint64_t window(const sherd__trainer *t)
+uint64_t sherd__trainer_window(const sherd__trainer *t)
 {
     return t->recipe.report_steps ? t->recipe.report_every : t->order.per_epoch;
 }
@@ -142,7 +142,8 @@ static uint64_t window(const sherd__trainer *t)
 uint64_t sherd__trainer_interval(const sherd__trainer *t)
 {
     uint64_t every = t->recipe.report_steps ? 1 : t->recipe.report_every;
-    return every <= UINT64_MAX / window(t) ? every * window(t) : UINT64_MAX;
+    return every <= UINT64_MAX / sherd__trainer_window(t) ? every * sherd__trainer_window(t)
+                                                          : UINT64_MAX;
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */
@@ -420,7 +421,7 @@ static int loop(run *r, sherd_diag *d)
             return stop(r, d);
         }
         bool last = st->step == r->t->steps;
-        if (err == 0 && (last || st->step % window(r->t) == 0)) {
+        if (err == 0 && (last || st->step % sherd__trainer_window(r->t) == 0)) {
             err = end_window(r, rate, d);
             last = last || (err == 0 && enough(r));
         }

@@ -186,6 +186,8 @@ sherd__train_order *sherd__trainer_order(sherd__trainer *t);
 sherd__train_state *sherd__trainer_state(sherd__trainer *t);
 /** Returns the steps of the whole run. */
 uint64_t sherd__trainer_steps(const sherd__trainer *t);
+/** Returns the number of steps of a window, which the sums of the state are over. */
+uint64_t sherd__trainer_window(const sherd__trainer *t);
 /** Returns the steps between two reports; UINT64_MAX if there are more. */
 uint64_t sherd__trainer_interval(const sherd__trainer *t);
 

@@ -183,7 +183,8 @@ static void multiply_piece(void *ctx, size_t i, unsigned thread)
                                  .cols = least(BYTES_WIDE, x->m - col),
                                  .sums = sums };
     (void)thread;
-    for (size_t at = 0; at < t->steps && !stopped(x); at += BYTES_DEEP) {
+    for (size_t at = 0; at < t->steps; at += BYTES_DEEP) {
+        if (stopped(x)) return;
         piece.left = x->a + row / TILE * t->strip + (t->from + at) * LEN;
         piece.right = x->b + col / TILE * t->strip + (t->from + at) * LEN;
         piece.steps = least(BYTES_DEEP, t->steps - at);

@@ -210,14 +210,20 @@ static void describe_session(const server *s, uint64_t memory, sherd__session_op
     memcpy(h->backend, s->device->name, sizeof h->backend);
 }
 
-/* A coordinator learns whether others use the node. It can tell from the time of its tasks, too. */
-static sherd__hello_load load_of(const server *s)
+/* A coordinator learns whether others use the node. It can tell from the time of its tasks, too.
+ * Free memory is at most what this coordinator may use, in sixteenths of it: the exact number would
+ * state the sizes of others' operands. */
+static sherd__hello_load load_of(const server *s, uint64_t memory)
 {
+    const uint64_t unit = memory / 16 + 1;
     const sherd__worker_stats *w = sherd__worker_stats_of(s->worker);
     const sherd__pool_stats *m = sherd__worker_memory(s->worker);
+    uint64_t free = m->used < m->budget ? m->budget - m->used : 0;
+    if (free > memory) free = memory;
+    if (free < memory) free -= free % unit;
     return (sherd__hello_load){ .known = true,
                                 .uptime_s = (uint64_t)(sherd__clock_s() - s->began),
-                                .memory_free = m->used < m->budget ? m->budget - m->used : 0,
+                                .memory_free = free,
                                 .tasks = (uint32_t)w->queued,
                                 .sessions = (uint32_t)w->clients_now };
 }
@@ -326,7 +332,7 @@ static int accept_link(void *ctx, sherd__link *l, const sherd__fingerprint *key,
         session->tap_ctx = c->tap;
     }
     describe_session(s, memory, session);
-    session->hello.load = load_of(s);
+    session->hello.load = load_of(s, memory);
     sherd__worker_session(c->client, session);
     session->withheld = withheld;
     session->withheld_ctx = c;

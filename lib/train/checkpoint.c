@@ -106,7 +106,7 @@ int sherd__training_identity(const sherd_training *t, uint8_t out[32], sherd_dia
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-enum { FIXED = 26 }; /* members in addition to those of layers */
+enum { FIXED = 27 }; /* members in addition to those of layers */
 
 static sherd__chain_member bytes_of(const char *name, const void *bytes, size_t len)
 {
@@ -187,6 +187,7 @@ static int write_newest(sherd_training *t, const sherd__train_state *s, sherd_di
     const int64_t step = (int64_t)s->step, epoch = (int64_t)(s->step / each),
                   hits = (int64_t)s->hits, seen = (int64_t)s->seen,
                   examples = (int64_t)s->step_examples, begun = (int64_t)o->steps,
+                  window = (int64_t)sherd__trainer_window(t->trainer),
                   number = t->seed_known ? (int64_t)t->seed_number : -1;
     size_t layers = sherd__network_len(n), len = 0;
     const char *recipe = t->recipe->text;
@@ -215,6 +216,7 @@ static int write_newest(sherd_training *t, const sherd__train_state *s, sherd_di
     m[len++] = reals("epoch_cost", &s->cost, 1);
     m[len++] = count("epoch_hits", &hits);
     m[len++] = count("epoch_seen", &seen);
+    m[len++] = count("window", &window);
     m[len++] = reals("step_cost", &s->step_cost, 1);
     m[len++] = count("step_examples", &examples);
     m[len++] = numbers("optimiser", o->spec.dtype, o->state, o->state_len);
@@ -308,6 +310,21 @@ static int take_gradient(sherd_training *t, sherd__npz *z, sherd_diag *d)
     return err;
 }
 
+/* The sums of a window that another --report-every cut are not those of the next report, which is
+ * then of the steps of this run. */
+static int take_window(const sherd_training *t, sherd__npz *z, sherd__train_state *s, sherd_diag *d)
+{
+    int64_t window = (int64_t)sherd__trainer_order(t->trainer)->per_epoch; /* of version 0.1.0 */
+    int err = SHERD_OK;
+    if (sherd__npz_find(z, "window") >= 0)
+        err = sherd__npz_take(z, "window", SHERD_I64, &window, sizeof window, d);
+    if (!err && (uint64_t)window != sherd__trainer_window(t->trainer)) {
+        s->cost = 0;
+        s->hits = s->seen = 0;
+    }
+    return err;
+}
+
 static int take_state(sherd_training *t, sherd__npz *z, sherd_diag *d)
 {
     sherd__optimiser *o = sherd__trainer_optimiser(t->trainer);
@@ -343,6 +360,9 @@ static int take_state(sherd_training *t, sherd__npz *z, sherd_diag *d)
         s.hits = (uint64_t)hits;
         s.seen = (uint64_t)seen;
         s.step_examples = (uint64_t)examples;
+        err = take_window(t, z, &s, d);
+    }
+    if (!err) {
         *sherd__trainer_state(t->trainer) = s;
         if (bytes > 0) memcpy(o->state, state, bytes);
         sherd__optimiser_resume(o, (uint64_t)begun);

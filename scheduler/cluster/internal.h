@@ -113,8 +113,10 @@ void sherd__report_add(sherd_report *r, sherd_report *before);
 /** Notes how fast the nodes answered in a job, for the plans of later ones. Jobs of less than a
  *  tenth of a second are not counted. */
 void sherd__cluster_note_paces(sherd_cluster *c, const sherd__job_pace *paces);
-/** Measures the speeds of nodes elsewhere, with a product of ones, unless they are known. */
-void sherd__cluster_measure_speeds(sherd_cluster *c, uint32_t timeout_ms);
+/** Measures the speeds of nodes elsewhere, with a product of ones, unless they are known. Errors:
+ *  SHERD_EINTERRUPTED, SHERD_ETIMEOUT; other failures leave the speeds unknown. */
+int sherd__cluster_measure_speeds(sherd_cluster *c, const sherd_hooks *hooks, uint32_t timeout_ms,
+                                  sherd_diag *d) SHERD_MUST;
 #define SHERD__WEIGHTS_OF_METADATA "the metadata file says what each node is given"
 /** Warns, once, if the list of nodes has weights, that they have no effect, and why. */
 void sherd__cluster_weights_unused(sherd_cluster *c, const char *why);

@@ -136,12 +136,13 @@ int sherd_forecast_probe(sherd_forecast_options *f, sherd_diag *d)
     return SHERD_OK;
 }
 
-int sherd__rates_glance(sherd_cluster *c, uint32_t timeout_ms)
+int sherd__rates_glance(sherd_cluster *c, const sherd_hooks *hooks, uint32_t timeout_ms,
+                        sherd_diag *d)
 {
-    const probe p = { .cluster = c, .timeout_ms = timeout_ms };
+    const probe p = { c, { .interrupted = hooks->interrupted, .ctx = hooks->ctx }, timeout_ms };
     probed sum = { 0 };
     /* One row and one task for each node, none of which another node takes over. */
-    return product(&sum, &p, sherd_cluster_size(c), GLANCE / 8 / GLANCE_COLS, GLANCE_COLS, NULL);
+    return product(&sum, &p, sherd_cluster_size(c), GLANCE / 8 / GLANCE_COLS, GLANCE_COLS, d);
 }
 
 int sherd_rates_probe(sherd_cluster *c, sherd_rates *rates, sherd_diag *d)

@@ -86,10 +86,15 @@ void sherd__cluster_note_paces(sherd_cluster *c, const sherd__job_pace *paces)
     pthread_mutex_unlock(&c->lock);
 }
 
-void sherd__cluster_measure_speeds(sherd_cluster *c, uint32_t timeout_ms)
+int sherd__cluster_measure_speeds(sherd_cluster *c, const sherd_hooks *hooks, uint32_t timeout_ms,
+                                  sherd_diag *d)
 {
     bool known = c->simulated || c->record || c->count < 2 || any_weight(c) || c->speeds_measured;
-    if (known) return;
+    sherd_diag own = { 0 };
+    if (known) return SHERD_OK;
     c->speeds_measured = true;
-    if (sherd__rates_glance(c, timeout_ms)) return; /* the product itself reports what is wrong */
+    int err = sherd__rates_glance(c, hooks, timeout_ms, &own);
+    /* The product itself reports what else is wrong. */
+    if (err != SHERD_EINTERRUPTED && err != SHERD_ETIMEOUT) return SHERD_OK;
+    return sherd__fail(d, err, own.hint, "%s", own.message);
 }

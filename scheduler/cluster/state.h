@@ -136,7 +136,8 @@ void sherd__cluster_weights(sherd_cluster *c, const uint32_t **weights, const ui
 
 /* probe.c: a product of ones, which shows how fast each node answers. */
 
-int sherd__rates_glance(sherd_cluster *c, uint32_t timeout_ms) SHERD_MUST;
+int sherd__rates_glance(sherd_cluster *c, const sherd_hooks *hooks, uint32_t timeout_ms,
+                        sherd_diag *d) SHERD_MUST;
 
 /* end.c: returns SHERD_EINVAL after sherd_cluster_end has been called. */
 

@@ -119,20 +119,21 @@ static void count_nodes(sherd_report *r, const taking_part *t, const sherd__node
     }
 }
 
-/* Compares how fast the nodes answered. */
-static int note_paces(const sherd__product_call *call, const sherd__job *job,
-                      sherd__run_result *result, sherd_diag *d)
+/* Compares how fast the nodes answered. The product is complete: without memory the report names no
+ * node. */
+static void note_paces(const sherd__product_call *call, const sherd__job *job,
+                       sherd__run_result *result)
 {
     uint32_t nodes = call->nodes->count;
     sherd__job_pace *paces = sherd__calloc(nodes, sizeof *paces);
     double *room = sherd__calloc(nodes, sizeof *room);
-    int err = paces && room ? SHERD_OK : sherd__fail_memory(d, "the report of a product");
-    for (uint32_t i = 0; i < nodes && !err; i++) paces[i] = sherd__job_node_pace(job, i);
-    if (!err) result->slowest = sherd__job_slowest_of(paces, nodes, room);
-    if (!err) sherd__cluster_note_paces(call->cluster, paces);
+    if (paces && room) {
+        for (uint32_t i = 0; i < nodes; i++) paces[i] = sherd__job_node_pace(job, i);
+        result->slowest = sherd__job_slowest_of(paces, nodes, room);
+        sherd__cluster_note_paces(call->cluster, paces);
+    }
     sherd__free(paces);
     sherd__free(room);
-    return err;
 }
 
 int sherd__product_run(const sherd__product_call *call, const sherd__prepared *p, sherd__job *job,
@@ -150,7 +151,7 @@ int sherd__product_run(const sherd__product_call *call, const sherd__prepared *p
                                  .states = own.states };
     err = judge(sherd__cluster_run(call->cluster, job, last, call->opt->timeout_ms, &result, d),
                 &result, call->opt->strict, d);
-    if (!err) err = note_paces(call, job, &result, d);
+    if (!err) note_paces(call, job, &result);
     report_fill(&own, p, nodes, &result);
     if (call->r) {
         count_nodes(&own, &t, nodes);
@@ -299,8 +300,8 @@ static int end_call(user_call *u, sherd_report *r, int err)
 
 /* Before a large product whose parts may follow speeds, the speeds of nodes elsewhere are measured:
  * what they declare says nothing of their links. */
-static void look_at_speeds(sherd_cluster *c, const sherd__matrices *m,
-                           const sherd_product_options *opt)
+static int look_at_speeds(sherd_cluster *c, const sherd__matrices *m,
+                          const sherd_product_options *opt, sherd_diag *d)
 {
     double n = (double)m->a.rows, k = (double)m->a.cols, cols = (double)m->b.cols;
     const sherd_scheme_info *s = sherd_scheme_get(opt->scheme);
@@ -311,8 +312,9 @@ static void look_at_speeds(sherd_cluster *c, const sherd__matrices *m,
         sherd__cluster_weights_unused(c, why);
     } else if (sherd__prepare_follows_speeds(opt) &&
                sizeof(double) * (n * k + k * cols + n * cols) >= MEASURED_BYTES) {
-        sherd__cluster_measure_speeds(c, opt->timeout_ms);
+        return sherd__cluster_measure_speeds(c, &opt->hooks, opt->timeout_ms, d);
     }
+    return SHERD_OK;
 }
 
 static int multiply(sherd_cluster *c, const sherd__matrices *m, const sherd_product_options *opt,
@@ -330,7 +332,8 @@ static int multiply(sherd_cluster *c, const sherd__matrices *m, const sherd_prod
     if (!err) err = sherd__view_apart(m->b, "B", &out, d);
     if (err) return err;
     double began = sherd__clock_s();
-    look_at_speeds(c, m, opt);
+    err = look_at_speeds(c, m, opt, d);
+    if (err) return err;
     sherd__cluster_call(c, &opt->hooks);
     sherd__cluster_nodes(c, &nodes);
     sherd_diag own = { 0 };

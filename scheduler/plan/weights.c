@@ -44,7 +44,9 @@ bool sherd__weights_of_speeds(const double *speeds, uint32_t len, double *out, d
     for (uint32_t i = 0; i < len; i++)
         if (speeds[i] > 0) room[known++] = speeds[i];
     qsort(room, known, sizeof *room, ascending);
-    double median = known ? room[known / 2] : 0;
+    /* Of two middle values the lower one, and only if most speeds are known: whatever fewer than
+       half of the nodes report, the median is not above that of an honest node. */
+    double median = 2 * known > len ? room[(known - 1) / 2] : 0;
     for (uint32_t i = 0; i < len; i++) {
         bool slow = speeds[i] > 0 && speeds[i] * SHERD__WEIGHTS_SLOWER < median;
         out[i] = slow ? speeds[i] / median : 1;

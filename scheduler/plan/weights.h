@@ -19,9 +19,10 @@ void sherd__weights_round(const double *w, uint32_t len, uint32_t *out);
 #define SHERD__WEIGHTS_SLOWER 1.5
 /**
  * Writes the weight that nodes have by their speeds (0: unknown): that of a node which is slower
- * than the median by more than SHERD__WEIGHTS_SLOWER is its part of the median, of all others 1. A
- * node can therefore not attract more than an equal share of what the slow ones lose, whatever
- * speed it reports. room: scratch for `len` numbers. Returns whether a weight is below 1.
+ * than the median by more than SHERD__WEIGHTS_SLOWER is its part of the median, of all others 1.
+ * Unless most speeds are known, all weights are 1. The median is the lower one of two middle
+ * values. Up to half of the nodes can therefore attract no more than an equal share of what slow
+ * ones lose, whatever speeds they report; of two nodes neither gets less. room: scratch for `len` numbers. Returns whether a weight is below 1.
  */
 bool sherd__weights_of_speeds(const double *speeds, uint32_t len, double *out, double *room);
 

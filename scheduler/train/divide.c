@@ -1,21 +1,24 @@
 /* Times of parts contain what does not depend on the number of shards (weights, gradients, the
  * link). It is spread over the shards: a node behind a slow link looks slower, the fewer it has,
  * and finally gets none, which is right, because its part then costs the step more than it
- * saves. */
+ * saves. Times are those after which answers arrive. A node that answers without computing looks
+ * fast, so however fast it looks, a node gets at most MOST times an equal part. */
 #include "scheduler/train/divide.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
-#define KEPT 0.7      /* weight of the old value in a moving average */
-#define OUTLIER 2.0   /* a new value counts as at most so many times the average */
-#define SAMPLES 6u    /* parts of a node before its time is used */
-#define FORGIVEN 0.98 /* of the time of a node without shards, in each step */
+#define KEPT 0.7          /* weight of the old value in a moving average */
+#define OUTLIER 2.0       /* a new value counts as at most so many times the average */
+#define RESOLUTION_S 1e-3 /* of the clock: a shorter time is not known to be shorter */
+#define MOST 1.5          /* times an equal part: what a node gets at most by its times */
+#define SAMPLES 6u        /* parts of a node before its time is used */
+#define FORGIVEN 0.98     /* of the time of a node without shards, in each step */
 
 void sherd__divide_took(sherd__divide_node *n, double seconds, uint32_t shards)
 {
-    double each = seconds / shards;
+    double each = fmax(seconds, RESOLUTION_S) / shards;
     if (n->samples < SAMPLES) n->samples++;
     if (n->samples == 1) return;
     if (n->samples == 2) n->shard_s = each;
@@ -64,13 +67,15 @@ static bool divide_equally(sherd__divide_node *const *nodes, uint32_t len, uint3
     return other;
 }
 
-/* Returns the node that would have one more of its shards done first, if node i has counts[i]. */
+/* Returns the node that would have one more of its shards done first, if node i has counts[i] and
+ * none may have more than `most`. */
 static uint32_t first_done(sherd__divide_node *const *nodes, uint32_t len, const uint32_t *counts,
-                           bool by_weight)
+                           uint32_t most, bool by_weight)
 {
     uint32_t best = 0;
     double least = INFINITY;
     for (uint32_t i = 0; i < len; i++) {
+        if (counts[i] >= most) continue;
         double s = (counts[i] + 1) * each_of(nodes[i], by_weight);
         if (s < least) least = s, best = i;
     }
@@ -86,7 +91,8 @@ static bool divide_by_times(sherd__divide_node *const *nodes, uint32_t len, uint
     double now = step_s(nodes, len, by_weight), then = 0;
     bool other = false;
     assert(len <= 256);
-    for (uint32_t s = 0; s < shards; s++) counts[first_done(nodes, len, counts, by_weight)]++;
+    uint32_t most = by_weight ? shards : (uint32_t)ceil(MOST * shards / len);
+    for (uint32_t s = 0; s < shards; s++) counts[first_done(nodes, len, counts, most, by_weight)]++;
     for (uint32_t i = 0; i < len; i++) then = fmax(then, counts[i] * each_of(nodes[i], by_weight));
     if (kept && (now <= SHERD__DIVIDE_GAIN * then || (!by_weight && now < SHERD__DIVIDE_LEAST_S)))
         return false;
@@ -97,19 +103,34 @@ static bool divide_by_times(sherd__divide_node *const *nodes, uint32_t len, uint
     return other;
 }
 
-bool sherd__divide(sherd__divide_node *const *nodes, uint32_t len, uint32_t shards, bool same)
+/* Makes the remembered division the present one, and the other way round. */
+static void turn(sherd__divide_node *const *nodes, uint32_t len, bool same)
+{
+    for (uint32_t i = 0; i < len; i++) {
+        uint32_t was = nodes[i]->shards;
+        nodes[i]->shards = same ? nodes[i]->other : 0;
+        nodes[i]->other = same ? was : 0;
+    }
+}
+
+static uint32_t divided(sherd__divide_node *const *nodes, uint32_t len)
 {
     uint32_t sum = 0;
-    bool by_weight = weighted(nodes, len);
-    for (uint32_t i = 0; i < len; i++) {
-        sum += nodes[i]->shards;
+    for (uint32_t i = 0; i < len; i++) sum += nodes[i]->shards;
+    return sum;
+}
+
+bool sherd__divide(sherd__divide_node *const *nodes, uint32_t len, uint32_t shards, bool same)
+{
+    bool by_weight = weighted(nodes, len), turned = !same || divided(nodes, len) != shards;
+    if (turned) turn(nodes, len, same);
+    bool kept = same && divided(nodes, len) == shards;
+    for (uint32_t i = 0; i < len; i++)
         if (nodes[i]->shards == 0) nodes[i]->shard_s *= FORGIVEN;
-    }
-    bool kept = same && sum == shards;
     if (len > 256 || (!by_weight && !measured(nodes, len)))
-        return kept ? false : divide_equally(nodes, len, shards);
+        return kept ? turned : divide_equally(nodes, len, shards) || turned;
     if (!kept && !by_weight) divide_equally(nodes, len, shards); /* to compare with */
-    return divide_by_times(nodes, len, shards, by_weight, kept || !by_weight) || !kept;
+    return divide_by_times(nodes, len, shards, by_weight, kept || !by_weight) || !kept || turned;
 }
 
 static int ascending(const void *a, const void *b)

@@ -15,7 +15,8 @@ typedef struct sherd__divide_node {
     uint32_t samples; /* number of parts, of which the first is not counted: it brings examples */
     double weight;    /* weight= of its line; 0: 1 */
     uint32_t shards;  /* its present part */
-    uint32_t named;   /* as shards, when the last line about it was logged */
+    uint32_t other;   /* its part of the last division of another number of shards */
+    double named;     /* how slow it was when the last line about it was logged */
 } sherd__divide_node;
 
 /** Parts that take less than this are not measured precisely, and are all of one size. */
@@ -29,9 +30,10 @@ void sherd__divide_took(sherd__divide_node *n, double seconds, uint32_t shards);
 /**
  * Divides `shards` shards among the `len` nodes: sets their `shards`, whose sum that is. Weights
  * other than 1 decide alone. Without them, the division is equal until all nodes were measured;
- * then each shard goes to the node that would have it done first. A node may get none; it is tried
- * again after some steps. A division of as many shards among the same nodes is kept if no other one
- * is much better. same: they are the nodes of the last division. Returns whether the division has
+ * then each shard goes to the node that would have it done first, up to one and a half equal parts
+ * for a node. A node may get none; it is tried again after some steps. A division of as many shards among the same nodes is kept if no other one
+ * is much better; those of two numbers of shards are remembered, since the last batch of an epoch may
+ * have fewer. same: they are the nodes of the last division. Returns whether the division has
  * changed.
  */
 bool sherd__divide(sherd__divide_node *const *nodes, uint32_t len, uint32_t shards, bool same);

@@ -442,8 +442,8 @@ bool sherd__train_job_slow(sherd__train_job *j, uint32_t node, sherd__train_slow
     *out = (sherd__train_slow){ .shards = n->shards };
     if (at < j->divided_len)
         out->times = sherd__divide_slower(j->divided, j->divided_len, at, j->scratch);
-    bool tell = out->times > SHERD__TRAIN_SLOW && n->named != n->shards + 1;
-    if (tell) n->named = n->shards + 1;
+    bool tell = out->times > SHERD__TRAIN_SLOW && out->times > 2 * n->named;
+    if (tell) n->named = out->times;
     pthread_mutex_unlock(&j->lock);
     return tell;
 }

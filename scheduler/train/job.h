@@ -61,7 +61,8 @@ typedef struct sherd__train_slow {
 } sherd__train_slow;
 /** How many times longer a node must take to be named. */
 #define SHERD__TRAIN_SLOW 1.5
-/** Returns whether the node is that slow, and has not been named yet with so many shards. */
+/** Returns whether the node is that slow, and has not been named yet, or half as
+ *  slow. */
 bool sherd__train_job_slow(sherd__train_job *j, uint32_t node, sherd__train_slow *out);
 /** Declares that no more parts are posted: the job ends when the loop next looks at it. */
 void sherd__train_job_finish(sherd__train_job *j);

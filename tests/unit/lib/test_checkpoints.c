@@ -335,6 +335,30 @@ static void a_resumed_training_has_the_reports_of_the_runs_before(void **s)
     }
 }
 
+/* The step of a run without reports in between is not averaged with those before. */
+static void reports_of_other_windows_begin_with_the_run(void **s)
+{
+    (void)s;
+    watched w = { .stop_at = 8 };
+    sherd_train_options o = options(&w);
+    const sherd_train_options plain = { .size = sizeof plain, .seed = world_seed };
+    int err;
+    set_up(NULL);
+    sherd_training *whole = world_new("report_every = 1 steps\n", &plain, &err, NULL);
+    assert_int_equal(sherd_training_run(whole, NULL, NULL), 0);
+    assert_int_equal(world_run(NULL, &o, NULL, NULL), SHERD_ESTOPPED);
+    o.resume = true;
+    sherd_training *t = world_new("report_every = 1 steps\n", &o, &err, NULL);
+    size_t i = 0, k = 0;
+    while (sherd_training_epoch_at(t, i)) i++;
+    assert_int_equal(sherd_training_run(t, NULL, NULL), 0);
+    const sherd_epoch *e = sherd_training_epoch_at(t, i);
+    while (sherd_training_epoch_at(whole, k)->step < e->step) k++;
+    assert_true(e->step == 8 && same_report(e, sherd_training_epoch_at(whole, k)));
+    sherd_training_free(t);
+    sherd_training_free(whole);
+}
+
 /* A checkpoint for each of many reports must not have all of the earlier ones: its table has at
  * most 501 rows, evenly spaced, and the last report. */
 static void a_long_history_is_thinned(void **s)
@@ -488,6 +512,7 @@ int main(void)
         TEST(by_default_each_report_has_a_checkpoint),
         TEST(a_resumed_training_stops_early_at_the_same_step),
         TEST(a_resumed_training_has_the_reports_of_the_runs_before),
+        TEST(reports_of_other_windows_begin_with_the_run),
         TEST(a_long_history_is_thinned),
         TEST(a_checkpoint_without_history_and_patience_is_resumed),
         TEST(a_history_that_is_no_history_is_refused),

@@ -90,6 +90,28 @@ static void a_division_stays_unless_another_one_is_much_better(void **state)
     for (int i = 0; i < NODES; i++) assert_int_equal(n.list[i].shards, 3);
 }
 
+/* The last batch of an epoch has fewer examples than there are shards. */
+static void a_division_outlasts_a_step_of_fewer_shards(void **state)
+{
+    (void)state;
+    static const double s[] = { 0.1, 0.4, 0.1 };
+    uint32_t full[NODES];
+    nodes n;
+    make(&n);
+    (void)steps(&n, 20, 16, s);
+    (void)steps(&n, 1, 4, s);
+    (void)steps(&n, 1, 16, s);
+    for (int i = 0; i < NODES; i++) full[i] = n.list[i].shards;
+    for (int epoch = 0; epoch < 20; epoch++) {
+        double noisy[] = { 0.1, epoch % 2 ? 0.35 : 0.45, 0.1 };
+        (void)steps(&n, 5, 16, noisy);
+        for (int i = 0; i < NODES; i++) assert_int_equal(n.list[i].shards, full[i]);
+        (void)steps(&n, 1, 4, noisy);
+        assert_true(sherd__divide(n.at, NODES, 16, true)); /* other than that of the step before */
+        for (int i = 0; i < NODES; i++) assert_int_equal(n.list[i].shards, full[i]);
+    }
+}
+
 static void one_late_part_does_not_change_the_division(void **state)
 {
     (void)state;
@@ -100,6 +122,19 @@ static void one_late_part_does_not_change_the_division(void **state)
     (void)steps(&n, 1, 9, late);
     (void)steps(&n, 1, 9, s);
     for (int i = 0; i < NODES; i++) assert_int_equal(n.list[i].shards, 3);
+}
+
+/* For example a node that answers without computing. If it becomes slow, it gets less. */
+static void a_node_that_answers_at_once_gets_at_most_half_as_much_again(void **state)
+{
+    (void)state;
+    static const double instant[] = { 0.1, 0.1, 0 }, loaded[] = { 0.1, 0.1, 0.5 };
+    nodes n;
+    make(&n);
+    (void)steps(&n, 100, 12, instant);
+    assert_int_equal(n.list[2].shards, 6);
+    (void)steps(&n, 40, 12, loaded);
+    assert_in_range(n.list[2].shards, 0, 2);
 }
 
 static void weights_decide_whatever_was_measured(void **state)
@@ -135,7 +170,9 @@ int main(void)
         cmocka_unit_test(a_slow_node_gets_fewer_shards),
         cmocka_unit_test(a_node_that_is_too_slow_for_one_shard_is_tried_again_later),
         cmocka_unit_test(a_division_stays_unless_another_one_is_much_better),
+        cmocka_unit_test(a_division_outlasts_a_step_of_fewer_shards),
         cmocka_unit_test(one_late_part_does_not_change_the_division),
+        cmocka_unit_test(a_node_that_answers_at_once_gets_at_most_half_as_much_again),
         cmocka_unit_test(weights_decide_whatever_was_measured),
         cmocka_unit_test(a_node_is_compared_with_the_median_of_the_others),
     };
