@@ -172,6 +172,7 @@ static void training_ends_when_validation_has_not_improved_for_too_long(void **s
     assert_int_equal(sherd_training_report_get(h.training, &r, NULL), 0);
     world_parameters(h.training, stopped);
     sherd_training_free(h.training);
+    h.training = NULL;
     size_t lowest = 0;
     for (size_t i = 0; i < h.len; i++)
         if (h.epochs[i].validation_cost < h.epochs[lowest].validation_cost) lowest = i;
