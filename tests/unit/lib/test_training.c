@@ -41,6 +41,7 @@ typedef struct heard {
 static int on_epoch(void *ctx, const sherd_epoch *e, sherd_diag *d)
 {
     heard *h = ctx;
+    assert_true(h->len < WORLD_EPOCHS);
     h->epochs[h->len++] = *e;
     if (h->training) { /* reading is allowed from here */
         sherd_train_report r = { .size = sizeof r };
