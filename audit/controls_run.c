@@ -34,9 +34,9 @@ static int report(sherd__findings *l, const sherd__findings *tried, sherd__contr
     f.value = -f.ln_p / log(10);
     snprintf(f.subject, sizeof f.subject, "%s", sherd__control_name(c));
     snprintf(f.who, sizeof f.who, "%u domain%s", coalition, coalition > 1 ? "s" : "");
-    snprintf(f.sentence, sizeof f.sentence, "control %s: best found by %s of %s (%s), p = 1e-%.0f",
+    snprintf(f.sentence, sizeof f.sentence, "control %s: best found by %s of %s (%s), p %s 1e-%.0f",
              f.subject, best ? best->statistic : "nothing", best ? best->subject : "",
-             best ? best->who : "", f.value);
+             best ? best->who : "", f.value > 300 ? "<" : "=", fmin(f.value, 300));
     return sherd__findings_add(l, &f);
 }
 

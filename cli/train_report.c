@@ -246,7 +246,7 @@ void sherd__train_say_start(const sherd__train *t)
     sherd_train_report r = report_of(t);
     sherd_data_info data = data_of(t);
     char length[200];
-    if (t->o.meta && !t->o.seed && r.first_step == 0)
+    if (t->o.meta && !t->o.seed && !r.seed_known && r.first_step == 0)
         sherd__cli_say(cli, "%s serves this training only: --seed FILE would allow to repeat it",
                        r.meta);
     if (t->o.resume && r.first_step == 0)
@@ -276,9 +276,14 @@ void sherd__train_on_progress(void *train, const sherd_progress *p)
     if (r.nodes > 0)
         snprintf(text + at, sizeof text - (size_t)at, "  %" PRIu32 " node%s  %s", p->nodes_up,
                  p->nodes_up == 1 ? "" : "s", sherd__cli_bytes(p->bytes_out + p->bytes_in, bytes));
-    t->progress.from = r.first_step;
+    double now = sherd__clock_s();
+    if (!t->begun) { /* the first steps include the start, and send data that then stay at nodes */
+        t->begun = true;
+        t->progress.from = p->done;
+        t->progress.started = now;
+    }
     t->progress.drawn = -1; /* always draw: the library checked the interval */
-    sherd__progress_update(&t->progress, p->done, p->total, text, sherd__clock_s());
+    sherd__progress_update(&t->progress, p->done, p->total, text, now);
 }
 
 int sherd__train_on_epoch(void *train, const sherd_epoch *e, sherd_diag *d)

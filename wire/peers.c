@@ -142,19 +142,20 @@ static int parse_address(sherd__peer *p, span s, const char *where, sherd_diag *
     return SHERD_OK;
 }
 
-/* Parses digits [ . digits ], at most six each; n / 1e6 is correctly rounded and reads back. */
+/* Parses [ digits ] [ . digits ], at most six each; n / 1e6 is correctly rounded and reads back. */
 static bool parse_weight(double *out, span s)
 {
     uint64_t n = 0;
     size_t whole = 0, places = 0, i = 0;
     for (; i < s.len && s.at[i] >= '0' && s.at[i] <= '9'; i++, whole++)
         n = 10 * n + (uint64_t)(s.at[i] - '0');
-    if (whole == 0 || whole > 6) return false;
+    if (whole > 6) return false;
     if (i < s.len && s.at[i] == '.') {
         for (i++; i < s.len && s.at[i] >= '0' && s.at[i] <= '9' && places < 6; i++, places++)
             n = 10 * n + (uint64_t)(s.at[i] - '0');
         if (places == 0) return false;
     }
+    if (whole + places == 0) return false;
     for (; places < 6; places++) n *= 10;
     if (i != s.len || n == 0) return false;
     *out = (double)n / WEIGHT_UNIT;

@@ -7,11 +7,17 @@
 #include <stdlib.h>
 
 #include "core/diag.h"
+#include "scheduler/cluster/internal.h"
 #include "scheduler/cluster/state.h"
 #include "scheduler/plan/weights.h"
 
 #define JOB_S 0.1     /* shorter jobs say little of the nodes' speeds */
 #define ANSWER_S 1e-3 /* resolution of the clock */
+/* A node is named after so many products if its answers have taken so many times as long as the
+ * median of the others', and so many seconds longer. */
+#define SERIES 5u
+#define SLOWER 2.0
+#define SLOWER_S 2.0
 
 static bool any_weight(const sherd_cluster *c)
 {
@@ -64,10 +70,35 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* In a series of products, as of a training, each may be too short to show who delays it. */
+static void name_pace(sherd_cluster *c, const sherd__job_pace *paces)
+{
+    pool_node *worst = NULL;
+    uint32_t others = 0;
+    c->jobs++;
+    for (uint32_t i = 0; i < c->count; i++) {
+        pool_node *n = &c->nodes[i];
+        n->owed_s += paces[i].seconds;
+        if (!worst || n->owed_s > worst->owed_s) worst = n;
+    }
+    if (c->jobs < SERIES || c->count < 2 || worst->pace_named) return;
+    for (uint32_t i = 0; i < c->count; i++)
+        if (&c->nodes[i] != worst) c->scratch[others++] = c->nodes[i].owed_s;
+    qsort(c->scratch, others, sizeof *c->scratch, ascending);
+    double median = c->scratch[others / 2];
+    if (worst->owed_s < SLOWER * median || worst->owed_s < SLOWER_S + median) return;
+    worst->pace_named = true;
+    sherd__cluster_say(c, SHERD_LOG_WARN,
+                       "%s is slow: its answers to %u products took %.1f s, those of the "
+                       "others %.1f s (median)",
+                       worst->label, c->jobs, worst->owed_s, median);
+}
+
 void sherd__cluster_note_paces(sherd_cluster *c, const sherd__job_pace *paces)
 {
     double longest = 0;
     uint32_t known = 0;
+    name_pace(c, paces);
     for (uint32_t i = 0; i < c->count; i++) {
         longest = fmax(longest, paces[i].seconds);
         if (paces[i].bytes)

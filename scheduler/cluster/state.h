@@ -53,7 +53,9 @@ typedef struct pool_node {
     sherd_node_info info; /* snapshot; under the lock, as the members below */
     uint32_t ban;         /* number of its ban, from 1; 0: not banned */
     bool windows;         /* it can process windows of images */
-    double speed; /* in the last jobs, as a fraction of the median of all nodes; 0: unknown */
+    double speed;    /* in the last jobs, as a fraction of the median of all nodes; 0: unknown */
+    double owed_s;   /* time in which it owed answers, total of all products */
+    bool pace_named; /* the log says that it is slow */
     sherd__hello_rates rates;
     bool reported_small; /* its lack of memory has been reported */
     /* What the log says that it cannot do, in its present session. Only the loop thread uses this
@@ -100,7 +102,8 @@ struct sherd_cluster {
     uint64_t *rooms;                        /* as budgets: sherd__nodes.rooms */
     uint32_t *weights, *speeds;             /* as budgets: sherd__nodes.weights and speeds */
     double *scratch;                        /* as budgets: four for each node */
-    bool speeds_measured, weights_reported; /* used by the calling thread */
+    bool speeds_measured, weights_reported; /* used by the calling thread, as is the next */
+    uint32_t jobs;                          /* number of products that were complete */
     uint64_t needed; /* bytes that a node must declare for the current work */
     uint64_t held;   /* bytes that kept operands take at every node */
     uint32_t next_timeout_ms;

@@ -97,6 +97,12 @@ relieved() {
 }
 await relieved && cmp -s before.npy C.npy
 report $? "under plain, idle nodes take over what it has in progress, with the same bits"
+named_in_training() {
+    to nodes.txt train spiral --scheme permute --epochs 150 -o m.npz
+    grep -q 'node-2 (.*) is slow: its answers to [0-9]* products took .* s, those of the others .* s (median)' err
+}
+await named_in_training
+report $? "a training by products names it, too"
 kill "$slow" && wait "$slow" 2>/dev/null
 slow=
 kill -CONT "$second"

@@ -52,6 +52,8 @@ static void an_address_alone_gets_the_defaults(void **s)
     assert_int_equal(p.port, 65535);
     assert_false(p.has_key);
     assert_true(p.weight == 1);
+    assert_int_equal(parse(&p, &found, "a:1 weight=.5", &d), 0);
+    assert_true(p.weight == 0.5);
     assert_string_equal(p.name, "");
     assert_string_equal(p.role, "");
     assert_int_equal(parse(&p, &found, "* key=" KEY_A, &d), 0);
@@ -111,6 +113,7 @@ static void a_bad_line_is_reported_with_place_cause_and_hint(void **s)
         { "a:1 weight=nan", "weight", "" },
         { "a:1 weight=1e3", "weight", "" },
         { "a:1 weight=1.", "weight", "" },
+        { "a:1 weight=.", "weight", "" },
         { "a:1 weight=1000000", "weight", "" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
