@@ -276,9 +276,10 @@ int sherd__train_options(sherd__train *t, sherd_diag *d)
     read_check(t);
     read_checkpoints(t);
     err = read_metadata(t, d);
-    if (seed && sherd__seed_number(seed, &t->seed_number)) o->seed_number = &t->seed_number;
-    else if (!err && seed) err = sherd__seed_read(t->seed, seed, d);
-    if (seed && !o->seed_number) o->seed = t->seed;
+    bool number = false;
+    if (!err && seed) err = sherd__seed_read_any(t->seed, &t->seed_number, &number, seed, d);
+    if (number) o->seed_number = &t->seed_number;
+    else if (seed) o->seed = t->seed;
     if (!err && t->over.nodes) err = sherd__nodes_count(&o->nodes, cli, d);
     return err;
 }

@@ -108,17 +108,32 @@ int sherd__namelist_check(const sherd__namelist *x, size_t *bad)
     return i < x->len ? SHERD_EFORMAT : SHERD_OK;
 }
 
+size_t sherd__name_quoted(const char *name, char out[SHERD__NAME_QUOTED])
+{
+    bool plain = name[0] != '\0' && !strpbrk(name, ",\"\r\n");
+    size_t n = 0;
+    if (!plain) out[n++] = '"';
+    for (size_t i = 0; i < SHERD__NAME_MAX && name[i]; i++) {
+        if (name[i] == '"') out[n++] = '"';
+        out[n++] = name[i];
+    }
+    if (!plain) out[n++] = '"';
+    out[n] = '\0';
+    return n;
+}
+
 const char *sherd__namelist_shown(const sherd__namelist *x, char *out, size_t size)
 {
+    char name[SHERD__NAME_QUOTED];
     size_t at = 0;
     out[0] = '\0';
     for (size_t i = 0; i < x->len; i++) {
-        size_t need = strlen(x->at[i]) + 2; /* with ", " */
+        size_t need = sherd__name_quoted(x->at[i], name) + 2; /* with ", " */
         if (at + need + sizeof "..." >= size) {
             snprintf(out + at, size - at, "...");
             break;
         }
-        at += (size_t)snprintf(out + at, size - at, "%s%s", x->at[i], i + 1 < x->len ? ", " : "");
+        at += (size_t)snprintf(out + at, size - at, "%s%s", name, i + 1 < x->len ? ", " : "");
     }
     return out;
 }

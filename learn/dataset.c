@@ -149,16 +149,24 @@ int sherd__dataset_copy(sherd__dataset *out, const sherd__dataset *s, const uint
 
 /* ---- mean and deviation ---------------------------------------------------------------------- */
 
-/* Sums of a column; the second pass has the mean. */
+/* Sums of a column. The second pass has the mean, and divides differences by the range of the
+ * column, so that no square underflows or overflows. */
 typedef struct moments {
     double least, most, sum, error, squares;
 } moments;
 
+static double range_of(const moments *m)
+{
+    return m->most - m->least;
+}
+
 static int judge_column(const moments *m, size_t rows, double mean, double *deviation)
 {
-    double n = (double)rows, variance = (m->squares - m->error * m->error / n) / n;
-    *deviation = variance > 0 ? sqrt(variance) : 1;
-    return isfinite(mean) && isfinite(m->squares) && isfinite(variance) ? SHERD_OK : SHERD_ERANGE;
+    double n = (double)rows, range = range_of(m);
+    double root = range * sqrt((m->squares - m->error * m->error / n) / n);
+    /* among subnormal numbers the root may round to 0 */
+    *deviation = root > 0 ? root : range > 0 ? range : 1;
+    return isfinite(mean) && isfinite(range) ? SHERD_OK : SHERD_ERANGE;
 }
 
 /* Adds a row to the sums of all columns; means NULL: to those of the first pass. */
@@ -167,7 +175,7 @@ static void add_row(moments *m, const double *row, size_t cols, double divide, c
     for (size_t c = 0; c < cols; c++) {
         double v = row[c] / divide;
         if (means) {
-            double e = v - means[c];
+            double range = range_of(&m[c]), e = range > 0 ? (v - means[c]) / range : 0;
             m[c].error += e; /* corrects the rounding of the mean */
             m[c].squares += e * e;
             continue;

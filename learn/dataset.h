@@ -50,7 +50,7 @@ int sherd__dataset_copy(sherd__dataset *out, const sherd__dataset *s, const uint
  * Computes mean and standard deviation (of the whole: divided by the number of rows) of each input
  * of s after division by `divide`. A column of equal numbers gets that number and 1. Sums are made
  * in the order of rows, so the bits are the same everywhere. Error messages start with `name`.
- * SHERD_ERANGE: the sums of a column are too large. SHERD_ENOMEM.
+ * SHERD_ERANGE: the sum or the range of a column is too large. SHERD_ENOMEM.
  */
 int sherd__dataset_measure(const sherd__dataset *s, const char *name, double divide, double *mean,
                            double *deviation, sherd_diag *d) SHERD_MUST;

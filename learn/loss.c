@@ -5,7 +5,6 @@
  */
 #include "learn/loss.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "core/diag.h"
@@ -62,20 +61,27 @@ static double wanted_of(uint32_t label, size_t j)
 #define OF(name) name##_f32
 #include "learn/loss.inc"
 
+uint32_t sherd__label_of(const double *row, size_t width, bool *sound)
+{
+    double most = row[0];
+    uint32_t best = 0;
+    bool all = row[0] == row[0];
+    for (size_t j = 1; j < width; j++) {
+        const bool larger = row[j] > most;
+        all &= row[j] == row[j];
+        most = sherd__pick_f64(larger, row[j], most);
+        best ^= (best ^ (uint32_t)j) & ((uint32_t)0 - (uint32_t)larger);
+    }
+    *sound = all;
+    return best;
+}
+
 size_t sherd__labels_hit(const double *y, size_t m, size_t width, const uint32_t *labels)
 {
     size_t hits = 0;
+    bool sound;
     for (size_t r = 0; r < m; r++) {
-        const double *row = y + r * width;
-        double most = row[0];
-        uint32_t best = 0;
-        bool sound = row[0] == row[0];
-        for (size_t j = 1; j < width; j++) {
-            const bool larger = row[j] > most;
-            sound &= row[j] == row[j];
-            most = sherd__pick_f64(larger, row[j], most);
-            best ^= (best ^ (uint32_t)j) & ((uint32_t)0 - (uint32_t)larger);
-        }
+        uint32_t best = sherd__label_of(y + r * width, width, &sound);
         hits += sound & (best == labels[r]);
     }
     return hits;
@@ -84,11 +90,7 @@ size_t sherd__labels_hit(const double *y, size_t m, size_t width, const uint32_t
 void sherd__labels_confuse(const double *y, size_t m, size_t width, const uint32_t *labels,
                            uint64_t *counts)
 {
-    for (size_t r = 0; r < m; r++) {
-        const double *row = y + r * width;
-        size_t best = 0;
-        for (size_t j = 1; j < width; j++)
-            if (row[j] > row[best]) best = j;
-        counts[labels[r] * width + best]++;
-    }
+    bool sound;
+    for (size_t r = 0; r < m; r++)
+        counts[labels[r] * width + sherd__label_of(y + r * width, width, &sound)]++;
 }

@@ -5,6 +5,7 @@
 #ifndef LEARN_LOSS_H
 #define LEARN_LOSS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,9 @@ int sherd__loss_gradient(sherd__loss loss, const double *y, size_t m, size_t wid
 int sherd__loss_gradient32(sherd__loss loss, const float *y, size_t m, size_t width,
                            sherd__targets t, double *cost, float *dy, sherd_diag *d) SHERD_MUST;
 
+/** Returns the index of the largest number of a row (the first of equal ones). *sound: none is NaN.
+ *  The time and the addresses used depend on width alone. */
+uint32_t sherd__label_of(const double *row, size_t width, bool *sound);
 /** Returns how many rows have their largest number (the first of equal ones) at their label. Rows
  *  with NaN count as wrong. */
 size_t sherd__labels_hit(const double *y, size_t m, size_t width, const uint32_t *labels);

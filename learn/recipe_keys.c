@@ -394,7 +394,7 @@ static int read_patience(sherd__recipe *r, const sherd__recipe_value *v, sherd_d
     return sherd__recipe_count(v, 1, "a number of reports", &r->patience, d);
 }
 
-static bool write_patience(const sherd__recipe *r, size_t i, char out[128])
+static bool write_patience(const sherd__recipe *r, size_t i, char out[SHERD__RECIPE_LIST])
 {
     if (i > 0 || r->patience == 0) return false;
     snprintf(out, 128, "%" PRIu64, r->patience);

@@ -254,6 +254,7 @@ static int take_csv(sherd_data *x, const sherd__recipe *r, const char *path, boo
                              .names = !predict,
                              .classes = s->classes.len > 0 ? &s->classes : NULL,
                              .label = target_of(x, r),
+                             .label_optional = r->label[0] == '\0',
                              .inputs = predict ? x->inputs : 0,
                              .columns = s->columns.len > 0 ? &s->columns : NULL };
     sherd__csv csv;

@@ -14,6 +14,7 @@
 #include "core/memory.h"
 #include "core/options.h"
 #include "learn/dataset.h"
+#include "learn/loss.h"
 #include "lib/data.h"
 #include "lib/model.h"
 #include "lib/network_products.h"
@@ -222,12 +223,9 @@ int sherd_model_predict(sherd_model *m, sherd_view x, double *y, size_t ldy,
 void sherd_predict_labels(const double *y, size_t ldy, size_t rows, size_t outputs,
                           uint32_t *labels)
 {
-    for (size_t i = 0; i < rows; i++) {
-        const double *row = y + i * ldy;
-        labels[i] = 0;
-        for (uint32_t j = 1; j < outputs; j++)
-            if (row[j] > row[labels[i]]) labels[i] = j;
-    }
+    bool sound;
+    for (size_t i = 0; i < rows; i++)
+        labels[i] = outputs > 0 ? sherd__label_of(y + i * ldy, outputs, &sound) : 0;
 }
 
 int sherd_model_predict_check(const sherd_model *m, const sherd_predict_options *opt, sherd_diag *d)

@@ -17,15 +17,10 @@
 
 /* ---- .csv ------------------------------------------------------------------------------------ */
 
-/* Appends a field, in quotes if it would be read as something else without them. */
 static int add_text(sherd__buf *row, const char *text)
 {
-    if (text[0] != '\0' && !strpbrk(text, ",\"\r\n"))
-        return sherd__buf_append(row, text, strlen(text));
-    int err = sherd__buf_append(row, "\"", 1);
-    for (const char *p = text; *p && !err; p++)
-        err = sherd__buf_append(row, *p == '"' ? "\"\"" : p, *p == '"' ? 2 : 1);
-    return err ? err : sherd__buf_append(row, "\"", 1);
+    char quoted[SHERD__NAME_QUOTED];
+    return sherd__buf_append(row, quoted, sherd__name_quoted(text, quoted));
 }
 
 /* Ends a field, or with the last one the line. */

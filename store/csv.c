@@ -411,7 +411,8 @@ static int place_targets(reader *r, bool numbers)
     const sherd__csv_want *w = r->want;
     char name[SHOWN + 8];
     r->targets = w->targets;
-    bool named = w->label && w->targets == 1, by_name = w->columns && r->header;
+    bool named = w->label && w->targets == 1 && (r->header || !w->label_optional);
+    bool by_name = w->columns && r->header;
     size_t found = named && r->header ? count_names(r, w->label, &r->label) : 0;
     bool bare = w->inputs > 0 && found == 0 && (by_name || r->cols == w->inputs);
     if (bare) r->targets = 0;
@@ -419,9 +420,9 @@ static int place_targets(reader *r, bool numbers)
         return fail(r, r->line_at, SHERD_EFORMAT, "leave `label` out if it is the last column",
                     "expected a header with one column %s, found %s",
                     shown((const uint8_t *)w->label, strlen(w->label), name),
-                    found > 1 ? "more than one"
-                    : numbers ? "numbers"
-                              : "none of that name");
+                    found > 1               ? "more than one"
+                    : numbers || !r->header ? "numbers"
+                                            : "none of that name");
     if (r->targets != 1) r->label = r->cols;
     else if (!named) r->label = r->cols - 1;
     if (r->cols <= r->targets)
@@ -566,7 +567,9 @@ static int take_name(reader *r, const field *f, size_t col, uint32_t *out)
                     "field %zu: expected a label, found %s", col + 1, shown(f->at, f->len, text));
     bool found = find_class(r, name, &place);
     if (!found && r->want->classes)
-        return fail(r, f->begin, SHERD_EFORMAT, NULL,
+        return fail(r, f->begin, SHERD_EFORMAT,
+                    r->want->names ? "`class_names` lists the classes; leave out lines of others"
+                                   : "leave out lines of other classes",
                     "field %zu: expected one of the classes %s, found %s", col + 1,
                     sherd__namelist_shown(r->want->classes, known, sizeof known),
                     shown(f->at, f->len, text));

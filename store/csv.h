@@ -31,6 +31,7 @@ typedef struct sherd__csv_want {
         *classes; /* labels: it has these names; label i is name i. NULL: see above */
     /* target's name in the header, in any column; NULL: the last column. Only with targets 1 */
     const char *label;
+    bool label_optional; /* without a header, the target is the last column; else it is an error */
     /* lines with so many fields have no targets, which are then optional; 0: they are required */
     size_t inputs;
     /* names of the inputs in the header, in their order; other columns are not read. NULL: all

@@ -23,6 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
           .inputs = 2 },
         { .targets = 1, .labels = true },
         { .targets = 1, .labels = true, .label = "y", .inputs = 2 },
+        { .targets = 1, .label = "y", .label_optional = true, .inputs = 2 },
         { .targets = 2 },
         { .targets = 1, .label = "y" },
         { .inputs = 3 },

@@ -69,8 +69,17 @@ hints 4 "--seed names a file of 32 bytes; my.seed: cannot open" "head -c 32" tra
         --seed 7 -o meta.npz z=dot:4x4x4 &&
     hints 4 "--seed names a file of 32 bytes; ./7: cannot open" "head -c 32" meta build --nodes 3 \
         --seed ./7 -o meta.npz z=dot:4x4x4 &&
-    hints 2 "the seed 18446744073709551615 is too large" "9007199254740991" train spiral --seed 99999999999999999999
+    hints 4 "./-1: cannot open" "head -c 32" train spiral --seed ./-1
 report $? "a seed that is not a file of 32 bytes is answered with the description of a seed"
+
+ok=0
+for number in 9007199254740992 18446744073709551616 99999999999999999999 -1 +1 1.5; do
+    hints 2 "--seed $number: expected a whole number from 0 to 9007199254740991, or a file of 32 bytes" "head -c 32" \
+        train spiral --seed $number || ok=1
+done
+report $ok "a number that is no seed is shown as given, with the range"
+cp seed 1.5 && "$S" train spiral --seed 1.5 --epochs 1 -q -o none.npz 2>err
+report $? "a file whose name looks like a number is a seed"
 
 hints 2 "\"z=dott:3x4x5\": 'dott' is not a kind of operation" "did you mean 'dot'" meta build \
     z=dott:3x4x5 --nodes 3 -o meta.npz &&

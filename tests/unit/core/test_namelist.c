@@ -78,6 +78,22 @@ static void a_list_for_a_message_is_cut_off(void **s)
     sherd__namelist_fini(&y);
 }
 
+static void names_for_a_message_are_quoted_as_in_csv(void **s)
+{
+    (void)s;
+    static const char *const names[] = { "rose, red", "a \"b\"", "", "tulip" };
+    char out[64], quoted[SHERD__NAME_QUOTED], longest[SHERD__NAME_MAX + 2];
+    sherd__namelist x = { 0 };
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(sherd__namelist_add(&x, names[i], strlen(names[i])), 0);
+    assert_string_equal(sherd__namelist_shown(&x, out, sizeof out),
+                        "\"rose, red\", \"a \"\"b\"\"\", \"\", tulip");
+    sherd__namelist_fini(&x);
+    memset(longest, '"', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    assert_int_equal(sherd__name_quoted(longest, quoted), SHERD__NAME_QUOTED - 1);
+}
+
 static void without_memory_a_list_is_unchanged(void **s)
 {
     (void)s;
@@ -105,6 +121,7 @@ int main(void)
         cmocka_unit_test(a_text_is_split_at_separators_without_blanks),
         cmocka_unit_test(names_are_different_texts),
         cmocka_unit_test(a_list_for_a_message_is_cut_off),
+        cmocka_unit_test(names_for_a_message_are_quoted_as_in_csv),
         cmocka_unit_test(without_memory_a_list_is_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -290,7 +290,7 @@ static void inputs_are_standardised_by_column(void **s)
     sherd__dataset_fini(&copy);
     assert_int_equal(sherd__dataset_measure(&set, "x", 2, mean, deviation, NULL), SHERD_OK);
     assert_true(mean[2] == 0.5 && deviation[2] == 1 && mean[0] == 0.8500000000000001);
-    static const double large[] = { -1e200, 1e200 };
+    static const double large[] = { -1e308, 1e308 };
     sherd_diag d = { 0 };
     set.x = sherd_view_c(large, SHERD_F64, 2, 1);
     assert_int_equal(sherd__dataset_measure(&set, "x", 1, mean, deviation, &d), SHERD_ERANGE);
@@ -300,6 +300,31 @@ static void inputs_are_standardised_by_column(void **s)
         assert_int_equal(sherd__dataset_measure(&set, "x", 1, mean, deviation, NULL), SHERD_ENOMEM);
     }
     sherd__alloc_fail_nth(0);
+}
+
+static void squares_of_any_finite_range_are_summed(void **s)
+{
+    (void)s;
+    static const struct {
+        double x[4], mean, deviation;
+    } cases[] = {
+        { { 0, 0, 1e-170, 1e-170 }, 5e-171, 5e-171 },
+        { { 1e-300, 1e-300, 3e-300, 3e-300 }, 2e-300, 1e-300 },
+        { { -1e200, -1e200, 1e200, 1e200 }, 0, 1e200 },
+        { { -8e307, -8e307, 8e307, 8e307 }, 0, 8e307 },
+        { { 0, 0, 0, 0x1p-1074 }, 0, 0x1p-1074 }, /* the root rounds to 0 */
+    };
+    static const uint32_t labels[4];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double mean, deviation;
+        const sherd__dataset set = { .x = sherd_view_c(cases[i].x, SHERD_F64, 4, 1),
+                                     .targets.labels = labels,
+                                     .classes = 1,
+                                     .width = 1 };
+        assert_int_equal(sherd__dataset_measure(&set, "x", 1, &mean, &deviation, NULL), SHERD_OK);
+        assert_true(fabs(mean - cases[i].mean) <= 1e-15 * fabs(cases[i].mean));
+        assert_true(fabs(deviation / cases[i].deviation - 1) < 1e-15);
+    }
 }
 
 static void without_memory_no_data_set_is_made(void **s)
@@ -340,6 +365,7 @@ int main(void)
         cmocka_unit_test(a_part_has_its_rows_and_targets),
         cmocka_unit_test(copies_select_rows_and_divide),
         cmocka_unit_test(inputs_are_standardised_by_column),
+        cmocka_unit_test(squares_of_any_finite_range_are_summed),
         cmocka_unit_test(without_memory_no_data_set_is_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

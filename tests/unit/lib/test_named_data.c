@@ -237,7 +237,7 @@ static void predictions_find_columns_and_classes_by_name(void **s)
     static const char *const others[][2] = {
         { "height,breadth\n1,2\n", "bad.csv:1:1: expected a column 'width' in the header" },
         { "height,width,kind\n1,2,daisy\n",
-          "bad.csv:2:5: field 3: expected one of the classes aster, rose, red, tulip" },
+          "bad.csv:2:5: field 3: expected one of the classes aster, \"rose, red\", tulip" },
         { "height,width,height\n1,2,3\n", "more than one column is named 'height'" },
         { "height,width\n1e300,-1e308\n", "when it is standardised" },
     };
@@ -252,6 +252,35 @@ static void predictions_find_columns_and_classes_by_name(void **s)
     assert_int_equal(sherd_data_inputs(&x, sherd_model_recipe(m), in("bare.csv"), &d),
                      SHERD_EINVAL);
     assert_non_null(strstr(d.message, "means and deviations of inputs are in the model"));
+    sherd_model_free(m);
+}
+
+/* The recipe has no `label`, so the name of the last column is not needed to find the target. */
+static void a_file_without_a_header_has_its_target_last(void **s)
+{
+    (void)s;
+    static double a[ROWS * 3], b[ROWS * 3];
+    static char text[4000];
+    double accuracy;
+    size_t at = 0;
+    sherd_model *m = trained(BY_NAME);
+    outputs_of(m, "plants.csv", a, &accuracy);
+    char *line = strtok(read_text("bare.csv"), "\n");
+    for (int i = 0; (line = strtok(NULL, "\n")); i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s,%s\n", line,
+                               i % 3 == 0   ? "tulip"
+                               : i % 3 == 1 ? "\"rose, red\""
+                                            : "aster");
+    write_text("labelled.csv", text);
+    outputs_of(m, "labelled.csv", b, &accuracy);
+    assert_memory_equal(a, b, sizeof a);
+    assert_true(accuracy > 0.95);
+    sherd_model_free(m);
+    m = trained(BY_NAME "label = kind\n"); /* names the column, so a header is needed */
+    sherd_data *x;
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd_model_inputs_load(&x, m, in("labelled.csv"), &d), SHERD_EFORMAT);
+    assert_non_null(strstr(d.message, "expected a header with one column 'kind', found numbers"));
     sherd_model_free(m);
 }
 
@@ -483,6 +512,7 @@ int main(void)
         cmocka_unit_test(inputs_are_standardised_by_the_training_rows_alone),
         cmocka_unit_test(names_and_means_are_kept_in_the_models_file),
         cmocka_unit_test(predictions_find_columns_and_classes_by_name),
+        cmocka_unit_test(a_file_without_a_header_has_its_target_last),
         cmocka_unit_test(parameters_alone_do_not_standardise),
         cmocka_unit_test(names_that_do_not_fit_are_refused),
         cmocka_unit_test(columns_with_equal_names_have_no_names),

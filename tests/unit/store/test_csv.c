@@ -197,6 +197,13 @@ static void given_classes_number_the_labels(void **s)
     refuses("1,no\n2,maybe\n", &given, SHERD_EFORMAT,
             "f.csv:2:3: field 2: expected one of the classes yes, -1, no, found 'maybe'");
     refuses("1,0\n", &given, SHERD_EFORMAT, "f.csv:1:3: field 2: expected one of the classes");
+    sherd_diag d = { 0 };
+    assert_int_equal(parse(&c, "1,maybe\n", &given, &d), SHERD_EFORMAT);
+    assert_string_equal(d.hint, "leave out lines of other classes");
+    sherd__csv_want recipe = given; /* of a recipe with `class_names` */
+    recipe.names = true;
+    assert_int_equal(parse(&c, "1,maybe\n", &recipe, &d), SHERD_EFORMAT);
+    assert_string_equal(d.hint, "`class_names` lists the classes; leave out lines of others");
 }
 
 static void too_many_classes_are_refused_where_they_occur(void **s)
