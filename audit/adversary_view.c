@@ -181,7 +181,7 @@ static int body_of_ones(bool *ones, const sherd__view_block *b, const uint8_t *b
     return err;
 }
 
-/* Sets *ones to whether each number of a block is 1. A block that cannot be read may have others. */
+/* Sets *ones to whether each number of a block is 1; false if it cannot be read. */
 static int block_of_ones(bool *ones, const sherd__node_view *v, const sherd__view_block *b)
 {
     *ones = false;
