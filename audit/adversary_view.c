@@ -91,27 +91,180 @@ static bool clear_product(const sherd__node_view *v, const sherd__view_task *t)
     return b->whole && b->info.dtype != SHERD__RESIDUES && b->info.rows > 0 && b->info.cols > 0;
 }
 
-bool sherd__adversary_view_job(const sherd__views *v, uint64_t *job, size_t *jobs)
+/* Return the rows and columns of group q of a body; without a table, those of the matrix. */
+static uint64_t group_rows(const sherd__view_block *b, const uint8_t *body, uint32_t q)
 {
-    struct {
-        uint64_t job, bytes;
-    } seen[64] = { { 0, 0 } };
-    size_t len = 0, best = 0;
-    for (size_t i = 0; i < v->len; i++)
-        for (size_t t = 0; t < v->nodes[i].tasks_len; t++) {
-            const sherd__view_task *task = &v->nodes[i].tasks[t];
-            if (!clear_product(&v->nodes[i], task)) continue;
-            size_t at = 0;
-            while (at < len && seen[at].job != task->job) at++;
-            if (at == len && len == sizeof seen / sizeof *seen) continue;
-            if (at == len) seen[len++].job = task->job;
-            seen[at].bytes += v->nodes[i].blocks[task->left].info.len;
-            if (seen[at].bytes > seen[best].bytes) best = at;
-        }
-    *jobs = len;
-    if (len) *job = seen[best].job;
-    return len > 0;
+    return b->info.groups ? sherd__get_u32(body + 8 * (size_t)q) : b->info.rows;
 }
+
+static size_t group_cols(const sherd__view_block *b, const uint8_t *body, uint32_t q)
+{
+    return b->info.groups ? sherd__get_u32(body + 8 * (size_t)q + 4) : (size_t)b->info.cols;
+}
+
+/* Read position in the rows of a body: dense, or CSR with counts, columns and values in separate
+   arrays that were checked with the table. */
+typedef struct cursor {
+    const uint8_t *values, *counts, *columns;
+    size_t size, width; /* size: bytes of a value; width: of a count or a column, 0 if dense */
+    sherd_dtype dtype;
+    uint64_t *scratch; /* a row's values, aligned */
+    double *packed;    /* the same values as doubles */
+    double *line;      /* the row that next_row read */
+} cursor;
+
+static void close_cursor(cursor *at)
+{
+    sherd__free(at->scratch);
+    sherd__free(at->packed);
+    sherd__free(at->line);
+}
+
+/* The caller closes it, on failure too. */
+static int open_cursor(cursor *at, const sherd__view_block *b, const uint8_t *body)
+{
+    sherd__csr csr;
+    size_t widest = (size_t)b->info.cols;
+    at->line = sherd__calloc(widest, sizeof *at->line);
+    at->scratch = sherd__calloc(widest, sizeof *at->scratch);
+    at->packed = sherd__calloc(widest, sizeof *at->packed);
+    if (!at->line || !at->scratch || !at->packed) return SHERD_ENOMEM;
+    at->values = body + 8 * (size_t)b->info.groups;
+    at->dtype = (sherd_dtype)b->info.dtype;
+    at->size = sherd_dtype_size(at->dtype);
+    at->width = 0;
+    if (!sherd__csr_layout(&b->info, &csr)) return SHERD_OK;
+    at->width = csr.width;
+    at->counts = body + csr.counts;
+    at->columns = body + csr.columns;
+    at->values = body + csr.values;
+    return SHERD_OK;
+}
+
+static uint32_t little(const uint8_t *p, size_t width)
+{
+    return width == 1 ? *p : width == 2 ? sherd__get_u16(p) : sherd__get_u32(p);
+}
+
+/* Reads the next row, of `cols` columns, to at->line. */
+static void next_row(cursor *at, size_t cols)
+{
+    double *line = at->line;
+    size_t n = at->width ? little(at->counts, at->width) : cols;
+    memcpy(at->scratch, at->values, n * at->size);
+    at->values += n * at->size;
+    double *to = at->width ? at->packed : line;
+    sherd__view_row_f64(sherd_view_c(at->scratch, at->dtype, 1, n), 0, 0, n, to);
+    if (!at->width) return;
+    memset(line, 0, cols * sizeof *line);
+    for (size_t i = 0; i < n; i++) line[little(at->columns + i * at->width, at->width)] = to[i];
+    at->counts += at->width;
+    at->columns += n * at->width;
+}
+
+/* ---- products of ones ------------------------------------------------------------------------ */
+
+static int body_of_ones(bool *ones, const sherd__view_block *b, const uint8_t *body)
+{
+    cursor at = { 0 };
+    int err = open_cursor(&at, b, body);
+    *ones = !err;
+    for (uint32_t q = 0; q < (b->info.groups ? b->info.groups : 1) && *ones; q++) {
+        uint64_t rows = group_rows(b, body, q);
+        size_t cols = group_cols(b, body, q);
+        for (uint64_t r = 0; r < rows && *ones; r++) {
+            next_row(&at, cols);
+            for (size_t j = 0; j < cols && *ones; j++) *ones = at.line[j] == 1;
+        }
+    }
+    close_cursor(&at);
+    return err;
+}
+
+/* Sets *ones to whether each number of a block is 1; false if it cannot be read. */
+static int block_of_ones(bool *ones, const sherd__node_view *v, const sherd__view_block *b)
+{
+    *ones = false;
+    if (!b->whole || b->info.dtype == SHERD__RESIDUES || b->info.rows == 0 || b->info.cols == 0)
+        return SHERD_OK;
+    uint8_t *body = sherd__alloc((size_t)b->info.len);
+    if (!body) return SHERD_ENOMEM;
+    int err = sherd__view_body(v, b, body) ? SHERD_OK : body_of_ones(ones, b, body);
+    sherd__free(body);
+    return err;
+}
+
+static int task_of_ones(bool *ones, const sherd__node_view *v, const sherd__view_task *t)
+{
+    int err = block_of_ones(ones, v, &v->blocks[t->left]);
+    return err || !*ones ? err : block_of_ones(ones, v, &v->blocks[t->right]);
+}
+
+/* ---- the job --------------------------------------------------------------------------------- */
+
+#define JOBS_MAX 64u
+
+typedef struct clear_job {
+    uint64_t job, bytes;
+} clear_job;
+
+typedef struct clear_jobs {
+    clear_job seen[JOBS_MAX]; /* with other numbers than ones */
+    size_t len;
+    uint64_t *ones; /* with a task of ones; some may be in `seen`, too */
+    size_t ones_len;
+} clear_jobs;
+
+static size_t seen_at(const clear_jobs *l, uint64_t job)
+{
+    size_t at = 0;
+    while (at < l->len && l->seen[at].job != job) at++;
+    return at;
+}
+
+static int add_ones(clear_jobs *l, uint64_t job)
+{
+    for (size_t i = l->ones_len; i-- > 0;)
+        if (l->ones[i] == job) return SHERD_OK;
+    uint64_t *more = sherd__realloc(l->ones, (l->ones_len + 1) * sizeof *more);
+    if (!more) return SHERD_ENOMEM;
+    l->ones = more;
+    more[l->ones_len++] = job;
+    return SHERD_OK;
+}
+
+static int add_job(clear_jobs *l, const sherd__node_view *v, const sherd__view_task *t)
+{
+    size_t at = seen_at(l, t->job);
+    if (at == JOBS_MAX) return SHERD_OK;
+    if (at == l->len) { /* one task with other numbers is enough */
+        bool ones;
+        int err = task_of_ones(&ones, v, t);
+        if (err || ones) return err ? err : add_ones(l, t->job);
+        l->seen[l->len++] = (clear_job){ .job = t->job };
+    }
+    l->seen[at].bytes += v->blocks[t->left].info.len;
+    return SHERD_OK;
+}
+
+int sherd__adversary_view_job(const sherd__views *v, sherd__clear_product *out)
+{
+    clear_jobs l = { .len = 0 };
+    size_t best = 0;
+    int err = SHERD_OK;
+    for (size_t i = 0; i < v->len; i++)
+        for (size_t t = 0; t < v->nodes[i].tasks_len && !err; t++)
+            if (clear_product(&v->nodes[i], &v->nodes[i].tasks[t]))
+                err = add_job(&l, &v->nodes[i], &v->nodes[i].tasks[t]);
+    for (size_t i = 1; i < l.len; i++)
+        if (l.seen[i].bytes > l.seen[best].bytes) best = i;
+    *out = (sherd__clear_product){ .job = l.seen[best].job, .jobs = l.len };
+    for (size_t i = 0; i < l.ones_len; i++) out->ones += seen_at(&l, l.ones[i]) == l.len;
+    sherd__free(l.ones);
+    return err;
+}
+
+/* ---- views ----------------------------------------------------------------------------------- */
 
 typedef struct chain {
     size_t right;
@@ -128,8 +281,7 @@ static int open_chain(sherd__adversary_view *s, chain *c, const sherd__view_bloc
     c->sheaf = s->len;
     c->groups = b->info.groups;
     for (uint32_t q = 0; q < (c->groups ? c->groups : 1); q++) {
-        size_t cols = c->groups ? sherd__get_u32(body + 8 * (size_t)q + 4) : (size_t)b->info.cols;
-        sherd__sheaf *f = add_sheaf(s, cols);
+        sherd__sheaf *f = add_sheaf(s, group_cols(b, body, q));
         if (!f) return SHERD_ENOMEM;
     }
     return SHERD_OK;
@@ -145,71 +297,22 @@ static bool fits_chain(const sherd__adversary_view *s, const chain *c, const she
     return true;
 }
 
-/* Read position in the rows of a body: dense, or CSR with counts, columns and values in separate
-   arrays that were checked with the table. */
-typedef struct cursor {
-    const uint8_t *values, *counts, *columns;
-    size_t size, width; /* size: bytes of a value; width: of a count or a column, 0 if dense */
-    sherd_dtype dtype;
-    uint64_t *scratch; /* a row's values, aligned */
-    double *packed;    /* the same values as doubles */
-} cursor;
-
-static void open_cursor(cursor *at, const sherd__view_block *b, const uint8_t *body)
-{
-    sherd__csr csr;
-    at->values = body + 8 * (size_t)b->info.groups;
-    at->dtype = (sherd_dtype)b->info.dtype;
-    at->size = sherd_dtype_size(at->dtype);
-    at->width = 0;
-    if (!sherd__csr_layout(&b->info, &csr)) return;
-    at->width = csr.width;
-    at->counts = body + csr.counts;
-    at->columns = body + csr.columns;
-    at->values = body + csr.values;
-}
-
-static uint32_t little(const uint8_t *p, size_t width)
-{
-    return width == 1 ? *p : width == 2 ? sherd__get_u16(p) : sherd__get_u32(p);
-}
-
-static void next_row(cursor *at, size_t cols, double *line)
-{
-    size_t n = at->width ? little(at->counts, at->width) : cols;
-    memcpy(at->scratch, at->values, n * at->size);
-    at->values += n * at->size;
-    double *to = at->width ? at->packed : line;
-    sherd__view_row_f64(sherd_view_c(at->scratch, at->dtype, 1, n), 0, 0, n, to);
-    if (!at->width) return;
-    memset(line, 0, cols * sizeof *line);
-    for (size_t i = 0; i < n; i++) line[little(at->columns + i * at->width, at->width)] = to[i];
-    at->counts += at->width;
-    at->columns += n * at->width;
-}
-
 static int take_panel(sherd__adversary_view *s, const chain *c, const sherd__view_block *b,
                       const uint8_t *body, size_t rows_max)
 {
-    size_t widest = (size_t)b->info.cols;
-    double *line = sherd__calloc(widest, sizeof *line);
-    cursor at = { .scratch = sherd__calloc(widest, sizeof *at.scratch),
-                  .packed = sherd__calloc(widest, sizeof *at.packed) };
-    int err = line && at.scratch && at.packed ? SHERD_OK : SHERD_ENOMEM;
-    open_cursor(&at, b, body);
+    cursor at = { 0 };
+    int err = open_cursor(&at, b, body);
     for (uint32_t q = 0; q < (c->groups ? c->groups : 1) && !err; q++) {
         sherd__sheaf *f = &s->sheaves[c->sheaf + q];
-        uint64_t rows = c->groups ? sherd__get_u32(body + 8 * (size_t)q) : b->info.rows;
+        uint64_t rows = group_rows(b, body, q);
         if (rows > UINT32_MAX || add_panel(f, (uint32_t)rows) || make_room(f, rows, rows_max))
             err = SHERD_ENOMEM;
         for (uint64_t r = 0; r < rows && !err; r++) {
-            next_row(&at, f->cols, line);
-            take_row(s, f, line, rows_max);
+            next_row(&at, f->cols);
+            take_row(s, f, at.line, rows_max);
         }
     }
-    sherd__free(line);
-    sherd__free(at.scratch);
-    sherd__free(at.packed);
+    close_cursor(&at);
     s->bytes += b->info.len;
     if (b->info.dtype != SHERD_F64 && b->info.dtype != SHERD_F32) s->integers = true;
     return err;

@@ -41,9 +41,15 @@ typedef struct sherd__adversary_view {
 
 void sherd__adversary_view_fini(sherd__adversary_view *s);
 
-/** Finds the job of the record that transferred the most bytes in clear products, and how many such
- *  jobs there are (*jobs). Returns false if there is none. */
-bool sherd__adversary_view_job(const sherd__views *v, uint64_t *job, size_t *jobs);
+typedef struct sherd__clear_product {
+    uint64_t job; /* the one that transferred the most bytes of A */
+    size_t jobs;  /* number of such jobs; 0: there is none */
+    size_t ones;  /* number of jobs that were left out */
+} sherd__clear_product;
+
+/** Finds the clear products of the record. Products of ones are left out: they measure links and
+ *  nodes (scheduler/cluster/probe.c), and reveal nothing. SHERD_ENOMEM. */
+int sherd__adversary_view_job(const sherd__views *v, sherd__clear_product *out) SHERD_MUST;
 /**
  * Builds the view that a node has of A in a job, keeping rows_max rows. Blocks that are incomplete
  * or coded are left out. A view without sheaves is no error. SHERD_ENOMEM.

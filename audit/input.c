@@ -1,6 +1,8 @@
 /*
  * The input of an audit. What was sent identifies the scheme: values in clear of a product, shares,
- * or an element-wise operation, in this order; of each the job that moved the most bytes.
+ * or an element-wise operation, in this order; of each the job that moved the most bytes. Products
+ * of ones do not count as values in clear: a node's record may contain measurements of links beside
+ * the shares.
  */
 #include "audit/input.h"
 
@@ -186,22 +188,34 @@ static int open_records(sherd__audit_input *in, sherd_audit *r, const char *cons
     return SHERD_OK;
 }
 
+/* Finds the product in clear that is audited, if there is one. */
+static int find_clear(sherd__audit_input *in, sherd_audit *r, sherd__clear_product *p,
+                      sherd_diag *d)
+{
+    if (sherd__adversary_view_job(&in->record, p)) return no_memory(d);
+    in->job = p->job;
+    if (p->jobs > 1)
+        sherd__audit_warn(
+            r, "%zu products are in the record: the one that moved the most bytes is audited",
+            p->jobs);
+    if (p->ones > 0)
+        sherd__audit_warn(r,
+                          "%zu product%s of ones %s left out: they measure links and nodes, and "
+                          "reveal nothing",
+                          p->ones, p->ones == 1 ? "" : "s", p->ones == 1 ? "is" : "are");
+    return SHERD_OK;
+}
+
 /* Reads the views of a product in clear. in_clear: there is one. */
-static int read_clear(sherd__audit_input *in, sherd_audit *r, size_t rows_max, bool *in_clear,
+static int read_clear(sherd__audit_input *in, sherd_audit *r, size_t rows_max, bool in_clear,
                       sherd_diag *d)
 {
     const sherd__views *v = &in->record;
-    size_t jobs = 0;
     int err = SHERD_OK;
-    *in_clear = sherd__adversary_view_job(v, &in->job, &jobs);
-    if (jobs > 1)
-        sherd__audit_warn(
-            r, "%zu products are in the record: the one that moved the most bytes is audited",
-            jobs);
     for (size_t i = 0; i < v->len && !err; i++) {
         memcpy(in->names[i], v->nodes[i].name, sizeof *in->names);
         if (v->nodes[i].trouble[0]) sherd__audit_warn(r, "%s", v->nodes[i].trouble);
-        if (*in_clear)
+        if (in_clear)
             err = sherd__adversary_view_of(&in->views[i], &v->nodes[i], in->job, rows_max);
     }
     return err ? no_memory(d) : SHERD_OK;
@@ -212,9 +226,11 @@ int sherd__audit_input_read(sherd__audit_input *in, sherd_audit *r, const char *
 {
     uint64_t *coded = NULL;
     size_t coded_len = 0;
-    bool in_clear = false;
+    sherd__clear_product clear = { 0 };
     int err = open_records(in, r, folders, folders_len, d);
-    if (!err) err = read_clear(in, r, opt->rows, &in_clear, d);
+    if (!err) err = find_clear(in, r, &clear, d);
+    const bool in_clear = clear.jobs > 0;
+    if (!err) err = read_clear(in, r, opt->rows, in_clear, d);
     if (!err && !in_clear && sherd__shares_jobs(&in->record, &coded, &coded_len))
         err = no_memory(d);
     if (err) return err;
@@ -222,7 +238,8 @@ int sherd__audit_input_read(sherd__audit_input *in, sherd_audit *r, const char *
     if (elements) err = read_elements(in, opt->rows, d);
     else if (!in_clear && coded_len == 0)
         err = sherd__fail(d, SHERD_EFORMAT, "record a product: multiply --record DIR",
-                          "%s: the record contains no product", folders[0]);
+                          "%s: the record contains no product%s", folders[0],
+                          clear.ones > 0 ? " other than products of ones" : "");
     else if (!in_clear) err = read_shares(in, r, coded, coded_len, opt, d);
     sherd__free(coded);
     snprintf(r->form, sizeof r->form, "%s",

@@ -74,7 +74,9 @@ typedef struct sherd_audit_options {
 /**
  * Audits a run from its records: the folder of a coordinator's record (sherd_cluster_options), or
  * the folders of records that nodes made. Of several products the one that moved the most bytes is
- * attacked; masks of coded products are compared with those of the others.
+ * attacked; masks of coded products are compared with those of the others. Values in clear are
+ * attacked rather than shares, but products of ones, which measure links, are left out: a note says
+ * how many.
  *
  * The caller frees *out with sherd_audit_free; it is NULL on failure. Errors: SHERD_EOPEN,
  * SHERD_EIO; SHERD_EFORMAT: not a record, or invalid labels; SHERD_ESHAPE: views do not belong

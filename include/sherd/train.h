@@ -231,7 +231,9 @@ SHERD_API int sherd_training_new(sherd_training **out, const sherd_recipe *r,
  * Errors: SHERD_EINTERRUPTED, or SHERD_ESTOPPED if a checkpoint was written from which to resume;
  * SHERD_ETIMEOUT; SHERD_ERANGE (it diverged; the message names the step); SHERD_EDIFFERS;
  * SHERD_EFEWNODES and other errors of nodes; SHERD_EIO (a checkpoint); those of on_epoch. The model
- * then has the parameters of the last complete step, except after SHERD_ERANGE. Who learns it: by
+ * then has the parameters of the last complete step, except after SHERD_ERANGE. SHERD_EEXPOSURE:
+ * metadata give a domain more than exposure_max; nothing was sent, and the training may be run over
+ * another cluster. Who learns it: by
  * products, what the scheme leaves open (docs/THREATS.md); by gradients, nodes see examples and
  * parameters; with secure aggregation, sums are seen here, and parameters by nodes.
  */

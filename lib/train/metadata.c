@@ -7,6 +7,7 @@
  * by sherd_training_run and not before, so that a training that never began has not used the file.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "lib/metadata.h"
 #include "lib/train/operations.h"
 #include "lib/train/training.h"
+#include "scheduler/cluster/internal.h"
 #include "scheduler/metadata/metadata.h"
 
 struct sherd__training_meta {
@@ -27,6 +29,7 @@ struct sherd__training_meta {
     uint8_t digests[2 * 32]; /* of the metadata and of the training */
     bool reused;
     sherd__step_tables tables;
+    const uint32_t *domain; /* by node, during sherd__training_meta_domains; NULL: not known yet */
 };
 
 #define BUILD_HINT "`sherd meta build --recipe` makes the operations of a training"
@@ -118,23 +121,30 @@ static int check_passes(const sherd_training *t, sherd_diag *d)
 
 /* ---- exposure_max ---------------------------------------------------------------------------- */
 
-/* Adds `each` to a node's share for each of `len` columns that an operation exposes to it. */
-static void add_shares(const sherd__step_table *x, size_t len, double each, double *shares)
+/* Adds `each` to the share of a node's domain, or of the node if domains are not known, for each of
+ * `len` columns that an operation exposes to it. */
+static void add_shares(const sherd_training *t, const sherd__step_table *x, size_t len, double each,
+                       double *shares)
 {
-    for (size_t c = 0; c < len; c++) shares[x->exposures[c]] += each;
+    const uint32_t *domain = t->meta->domain;
+    for (size_t c = 0; c < len; c++)
+        shares[domain ? domain[x->exposures[c]] : x->exposures[c]] += each;
 }
 
-/* Compares the shares with exposure_max, as if each node were a domain. entries: of the operand. */
+/* Compares the share of each node's domain with exposure_max. entries: of the operand. */
 static int judge_shares(const sherd_training *t, const double *shares, double entries,
                         const char *what, sherd_diag *d)
 {
     const double most = t->products.opt.exposure_max;
-    for (uint32_t i = 0; i < t->o.nodes; i++)
-        if (shares[i] > most + 0.5 / entries) /* a ledger rounds to whole entries */
+    const uint32_t *domain = t->meta->domain;
+    for (uint32_t i = 0; i < t->o.nodes; i++) {
+        double share = fmin(shares[domain ? domain[i] : i], 1); /* some may be shown twice */
+        if (share > most + 0.5 / entries) /* a ledger rounds to whole entries */
             return sherd__fail(d, SHERD_EEXPOSURE,
                                "raise --exposure-max, or use more nodes so that each needs less",
-                               "%s: gives node-%" PRIu32 " %.3g of %s; --exposure-max is %.3g",
-                               t->meta->path, i + 1, shares[i], what, most);
+                               "%s: gives node-%" PRIu32 "%s %.3g of %s; --exposure-max is %.3g",
+                               t->meta->path, i + 1, domain ? "'s domain" : "", share, what, most);
+    }
     return SHERD_OK;
 }
 
@@ -161,7 +171,7 @@ static int check_share(const sherd_training *t, const sherd__step_table *x, size
     size_t len = columns_of(t, x, examples);
     double across = (double)(x->op.n > x->op.m ? x->op.n : x->op.m); /* of the larger operand */
     memset(shares, 0, t->o.nodes * sizeof *shares);
-    add_shares(x, len, 1 / (double)len, shares);
+    add_shares(t, x, len, 1 / (double)len, shares);
     return judge_shares(t, shares, (double)len * across, x->op.name, d);
 }
 
@@ -171,8 +181,8 @@ static void add_data(const sherd_training *t, const sherd__step_table *x, double
     const sherd__train_order *o = sherd__trainer_order(t->trainer);
     size_t rest = o->examples % o->batch, len = columns_of(t, x, o->batch);
     double each = 1 / (double)(x->of_batch ? o->examples : len);
-    add_shares(x, len, x->of_batch ? each * (double)(o->examples / o->batch) : each, data);
-    if (x->of_batch) add_shares(x, rest, each, data);
+    add_shares(t, x, len, x->of_batch ? each * (double)(o->examples / o->batch) : each, data);
+    if (x->of_batch) add_shares(t, x, rest, each, data);
 }
 
 /* Checks each operation, also in the last batch of an epoch, and both uses of data that stay at the
@@ -201,6 +211,17 @@ static int check_exposures(const sherd_training *t, sherd_diag *d)
     if (!shares) return sherd__fail_memory(d, "the exposures of a step");
     int err = check_shares(t, shares, shares + t->o.nodes, d);
     sherd__free(shares);
+    return err;
+}
+
+int sherd__training_meta_domains(sherd_training *t, sherd_cluster *c, sherd_diag *d)
+{
+    sherd__nodes nodes;
+    if (!t->meta) return SHERD_OK;
+    sherd__cluster_nodes(c, &nodes);
+    t->meta->domain = nodes.domain;
+    int err = check_exposures(t, d);
+    t->meta->domain = NULL;
     return err;
 }
 

@@ -222,6 +222,7 @@ int sherd_training_run(sherd_training *t, sherd_cluster *c, sherd_diag *d)
 {
     sherd_diag mine = { 0 };
     int err = may_run(t, c, d);
+    if (!err && c) err = sherd__training_meta_domains(t, c, d);
     if (err) return err;
     t->ran = true;
     t->cluster = c;

@@ -71,13 +71,18 @@ static int take_seed(sherd_training *t, sherd_diag *d)
         if (t->o.seed) memcpy(t->secret, t->o.seed, sizeof t->secret);
         memcpy(t->seed, t->secret, sizeof t->seed);
     }
-    if (number && permutes(t))
+    return SHERD_OK;
+}
+
+/* The seed may be that of a checkpoint, which was read. */
+static void warn_of_number(const sherd_training *t)
+{
+    if (t->seed_known && permutes(t))
         sherd__training_log(t, SHERD_LOG_WARN,
                             "the seed %" PRIu64
                             " can be guessed: nodes that know the first weights "
                             "can find the permutations of --scheme %s; use a seed of 32 bytes",
-                            *number, sherd_scheme_get(t->products.opt.scheme)->name);
-    return SHERD_OK;
+                            t->seed_number, sherd_scheme_get(t->products.opt.scheme)->name);
 }
 
 static int load_data(sherd_training *t, const sherd_data_source *from, size_t width, sherd_diag *d)
@@ -152,6 +157,7 @@ static int make(sherd_training *t, const sherd_data_source *data, const sherd_tr
     t->outer = t->o.hooks;
     err = take_seed(t, d);
     if (!err) err = sherd__training_keep_open(t, d);
+    if (!err) warn_of_number(t);
     if (!err) err = sherd__training_share_seed(t, d);
     if (!err) err = sherd__training_measure(t, 0, &width, d);
     if (!err) err = load_data(t, &from, width, d);

@@ -234,6 +234,9 @@ int sherd__training_identity(const sherd_training *t, uint8_t out[32], sherd_dia
 int sherd__training_meta_open(sherd_training *t, sherd_diag *d) SHERD_MUST;
 /** Refuses a file that has served another training. Checkpoints are loaded. SHERD_EEXPOSURE. */
 int sherd__training_meta_check(sherd_training *t, sherd_diag *d) SHERD_MUST;
+/** Compares what the file exposes to each domain of the cluster with exposure_max, as
+ *  sherd__training_meta_open did for each node. Sends nothing. SHERD_EEXPOSURE, SHERD_ENOMEM. */
+int sherd__training_meta_domains(sherd_training *t, sherd_cluster *c, sherd_diag *d) SHERD_MUST;
 /** Records in the file that it serves this training. Nothing has been sent. Errors as above, and
  *  those of sherd_meta_save. */
 int sherd__training_meta_record(sherd_training *t, sherd_diag *d) SHERD_MUST;

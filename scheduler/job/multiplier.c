@@ -457,6 +457,8 @@ static int remote_multiply_kept(void *ctx, sherd_kept *k, sherd_rows which, bool
     if (k->share) return sherd__kept_share_multiply(k->share, &product, NULL, d);
     if (k->windows.count) return multiply_windows(m, k, &product, d);
     sherd_view some = sherd_view_sub(k->view, which.first, which.count, 0, k->view.cols);
+    if (m->tables && !sherd__step_tables_keep(m->tables)) /* as in a validation of shuffled data */
+        return remote_multiply(m, transposed ? sherd_view_t(some) : some, b, c, ldc, d);
     sherd_view right = transposed ? some : sherd_view_t(some);
     size_t rows = b.cols, cols = right.cols, len;
     double *t = NULL;

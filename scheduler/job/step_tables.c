@@ -32,6 +32,11 @@ void sherd__step_tables_begin(void *tables, uint64_t pass)
     t->next = 0;
 }
 
+bool sherd__step_tables_keep(const sherd__step_tables *t)
+{
+    return t->next < t->len && t->at[t->next].kept;
+}
+
 int sherd__step_tables_next(sherd__step_tables *t, sherd_op kind, size_t columns, size_t length,
                             sherd__step_table **out, sherd_diag *d)
 {

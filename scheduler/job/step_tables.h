@@ -35,6 +35,9 @@ typedef struct sherd__step_tables {
 void sherd__step_tables_fini(sherd__step_tables *t);
 /** Begins a pass: a callback of sherd__engine, whose context is the tables. */
 void sherd__step_tables_begin(void *tables, uint64_t pass);
+/** Returns whether the next table is that of a product whose right operand stays at the nodes. An
+ *  operand that is kept is sent with its product if it is not. */
+bool sherd__step_tables_keep(const sherd__step_tables *t);
 /**
  * Returns the next table. columns, length: the number of exposures and the length of the
  * permutations that the operation needs, at most those of the table: a batch may be shorter.

@@ -183,6 +183,32 @@ run meta build z=dot:30x12x3 --nodes 3 --shuffle-rows -o rows.npz
 fails 2 'shuffles rows' train my.conf --by products --data data.npz --meta rows.npz || wrong=10
 cmp -s step.npz unused.npz || wrong=11
 [ $wrong = 0 ]; report $? "metadata that do not fit are refused by name, and stay unused ($wrong)"
+
+# Three nodes, two of which are one domain: each is given a third.
+cp step.npz whole.npz
+conf 'order = shuffled'
+build --exposure balanced --seed seed; cp step.npz third.npz
+"$S" keygen me.key >me.pub 2>>err; echo "* $(cat me.pub) role=coordinator" >allow.txt
+pids=
+trap 'kill $pids 2>/dev/null; "$S" cluster down -q >/dev/null 2>&1; rm -rf "$T"' EXIT
+for i in 1 2 3; do
+    case $i in 3) domain=site ;; *) domain=acme ;; esac
+    "$S" keygen node$i.key >>err 2>&1
+    "$S" node --listen 127.0.0.1:0 --key node$i.key --allow allow.txt --domain $domain >line$i 2>>err </dev/null &
+    pids="$pids $!"
+done
+there_are() { cat line1 line2 line3 >lines && [ "$(wc -l <lines)" -eq 3 ]; }
+await there_are
+together() { run train my.conf --by products --data data.npz --meta step.npz --seed seed --nodes lines --key me.key "$@"; }
+together --exposure-max 0.6
+[ $code = 10 ] && grep -q "step.npz: gives node-[12]'s domain 0[.][67][0-9]* of .* --exposure-max is 0.6" err &&
+    cmp -s step.npz third.npz
+report $? "the shares of a domain's nodes are added up before the file is used: exit code 10"
+together --exposure-max 1
+[ $code = 0 ] && ! cmp -s step.npz third.npz
+report $? "with a limit of 1 the domain may have all, also of shuffled examples and their validation"
+conf 'order = given'
+cp whole.npz step.npz
 run meta expand step.npz -o arrays.npz && run meta expand step.npz --without-seed -o shared.npz
 fails 2 'has no seed, so its permutations serve one step only' train my.conf --by products --data data.npz --meta shared.npz
 report $? "arrays without their seed are refused: they would serve every step"

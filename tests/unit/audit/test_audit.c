@@ -236,6 +236,52 @@ static void a_record_is_audited_from_its_folder(void **state)
     sherd_audit_free(a);
 }
 
+/* Products of ones measure links. A product in clear beside them is audited, however small. */
+static void products_of_ones_are_left_out(void **state)
+{
+    static uint8_t ones[64 * K], block[64 * K + 8];
+    static spool in;
+    sherd_audit_options opt = options();
+    sherd__fragment_info info, result = {
+        .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = 64, .cols = 3, .len = 64 * 3 * 8
+    };
+    sherd_audit *a;
+    sherd_diag d = { 0 };
+    (void)state;
+    memset(ones, 1, sizeof ones);
+    const char *dir = a_record();
+    in.len = 0;
+    spool_hello(&in);
+    (void)spool_group(&info, ones, K, 3, block);
+    spool_put(&in, 7, 1, &info, block);
+    for (uint32_t i = 0; i < 4; i++) {
+        (void)spool_group(&info, ones, 64, K, block);
+        spool_put(&in, 7, 2 + i, &info, block);
+        spool_task(&in, 7, 1 + i, 2 + i, 1, NULL, 0, &result);
+    }
+    spool_file(dir, "node-2.sent", in.bytes, in.len);
+    in.len = 0;
+    spool_welcome(&in);
+    spool_file(dir, "node-2.received", in.bytes, in.len);
+    opt.data.rows = opt.labels.rows = 100;
+    assert_int_equal(sherd_audit_records(&a, &dir, 1, &opt, NULL), 0);
+    assert_string_equal(info_of(a).form, "values in clear");
+    assert_true(info_of(a).nodes == 2 && info_of(a).flagged > 0);
+    bool noted = false;
+    const char *note;
+    for (size_t i = 0; (note = sherd_audit_warning_at(a, i)); i++)
+        noted = noted || strstr(note, "1 product of ones is left out");
+    assert_true(noted);
+    sherd_audit_free(a);
+    char path[200];
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/node-1.%s", dir, i ? "sent" : "received");
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(sherd_audit_records(&a, &dir, 1, &opt, &d), SHERD_EFORMAT);
+    assert_non_null(strstr(d.message, "no product other than products of ones"));
+}
+
 static void an_audit_without_memory_fails_and_leaves_nothing(void **state)
 {
     const char *dir = a_record();
@@ -378,6 +424,7 @@ int main(void)
         cmocka_unit_test(a_report_is_one_object_under_the_names_of_its_fields),
         cmocka_unit_test(a_page_is_private_and_complete_or_absent),
         cmocka_unit_test(a_record_is_audited_from_its_folder),
+        cmocka_unit_test(products_of_ones_are_left_out),
         cmocka_unit_test(an_audit_without_memory_fails_and_leaves_nothing),
         cmocka_unit_test(an_audit_reports_progress_and_can_be_interrupted),
         cmocka_unit_test(views_that_do_not_belong_together_are_refused),

@@ -67,8 +67,7 @@ static void blocks_of_a_record_are_read(void **state)
     (void)state;
     sherd__views v = { 0 };
     sherd__adversary_view s;
-    uint64_t job;
-    size_t jobs;
+    sherd__clear_product p;
     uint8_t body[600];
     a_conversation(&in);
     assert_int_equal(sherd__views_add(&v, a_folder(&in), NULL), 0);
@@ -77,8 +76,9 @@ static void blocks_of_a_record_are_read(void **state)
     assert_int_equal(v.nodes[0].blocks_len, 6);
     assert_int_equal(sherd__view_body(&v.nodes[0], &v.nodes[0].blocks[1], body), 0);
     assert_memory_equal(body, left[0], 58);
-    assert_true(sherd__adversary_view_job(&v, &job, &jobs) && job == JOB && jobs == 1);
-    assert_int_equal(sherd__adversary_view_of(&s, &v.nodes[0], job, 100), 0);
+    assert_int_equal(sherd__adversary_view_job(&v, &p), 0);
+    assert_true(p.job == JOB && p.jobs == 1 && p.ones == 0);
+    assert_int_equal(sherd__adversary_view_of(&s, &v.nodes[0], p.job, 100), 0);
     assert_int_equal(s.len, 1);
     assert_true(s.ordered && s.cols == 5 && s.sheaves[0].rows == 20 && s.sheaves[0].kept == 20);
     for (unsigned r = 0; r < 20; r++)
@@ -87,12 +87,69 @@ static void blocks_of_a_record_are_read(void **state)
     assert_true(s.sheaves[0].keys[4].nonzeros == 0 && s.sheaves[0].keys[0].nonzeros == 20);
     sherd__adversary_view_fini(&s);
     sherd__right_operand b;
-    assert_int_equal(sherd__right_operand_of(&b, &v.nodes[0], job), 0);
+    assert_int_equal(sherd__right_operand_of(&b, &v.nodes[0], p.job), 0);
     assert_int_equal(b.len, 5);
     assert_int_equal(b.keys[4].nonzeros, 6); /* in both tiles */
     assert_true(b.largest == 9 && b.integers);
     sherd__right_operand_fini(&b);
     sherd__views_fini(&v);
+}
+
+/* Sends A (4 x 5) and B (5 x 3) of bytes: bytes[0] and bytes[2], except the last ones. */
+static void a_product(spool *s, uint64_t job, const uint8_t bytes[4])
+{
+    uint8_t of_a[20], of_b[15], block[64];
+    sherd__fragment_info info;
+    memset(of_a, bytes[0], sizeof of_a);
+    memset(of_b, bytes[2], sizeof of_b);
+    of_a[19] = bytes[1];
+    of_b[14] = bytes[3];
+    (void)spool_group(&info, of_b, 5, 3, block);
+    spool_put(s, job, 1, &info, block);
+    (void)spool_group(&info, of_a, 4, 5, block);
+    spool_put(s, job, 2, &info, block);
+    spool_task(s, job, 1, 2, 1, NULL, 0, &result);
+}
+
+static sherd__clear_product clear_of(const spool *s)
+{
+    sherd__views v = { 0 };
+    sherd__clear_product p;
+    assert_int_equal(sherd__views_add(&v, a_folder(s), NULL), 0);
+    for (size_t n = 1;; n++) {
+        sherd__alloc_fail_nth(n);
+        int err = sherd__adversary_view_job(&v, &p);
+        size_t made = sherd__alloc_fail_nth(0);
+        assert_int_equal(err, made >= n ? SHERD_ENOMEM : 0);
+        if (!err) break;
+    }
+    sherd__views_fini(&v);
+    return p;
+}
+
+/* A matrix of another number than 1, or with one other number, reveals that number. */
+static void only_products_of_ones_are_left_out(void **state)
+{
+    (void)state;
+    static const uint8_t others[][4] = {
+        { 1, 2, 1, 1 }, { 1, 1, 1, 0 }, { 2, 2, 1, 1 }, { 1, 1, 7, 7 }, { 0, 0, 0, 0 }
+    };
+    static const uint8_t ones[4] = { 1, 1, 1, 1 };
+    in.len = 0;
+    spool_hello(&in);
+    for (uint64_t job = 1; job <= 70; job++) a_product(&in, job, ones); /* more than are counted */
+    sherd__clear_product p = clear_of(&in);
+    assert_true(p.jobs == 0 && p.ones == 70);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        size_t len = in.len;
+        a_product(&in, 99, others[i]);
+        p = clear_of(&in);
+        assert_true(p.jobs == 1 && p.job == 99 && p.ones == 70);
+        in.len = len;
+    }
+    a_product(&in, 70, others[0]); /* another block of a job */
+    p = clear_of(&in);
+    assert_true(p.jobs == 1 && p.job == 70 && p.ones == 69);
 }
 
 static void a_nodes_own_record_is_recognised_by_the_direction_of_the_greeting(void **state)
@@ -504,6 +561,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_of_a_record_are_read),
+        cmocka_unit_test(only_products_of_ones_are_left_out),
         cmocka_unit_test(a_nodes_own_record_is_recognised_by_the_direction_of_the_greeting),
         cmocka_unit_test(every_prefix_is_read_as_far_as_it_goes),
         cmocka_unit_test(any_byte_may_be_corrupted),

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -624,6 +625,35 @@ static void a_number_is_no_secret(void **s)
     }
 }
 
+/* The number is that of the checkpoint. */
+static void a_resumed_training_warns_of_a_number_once(void **s)
+{
+    (void)s;
+    char folder[] = "/tmp/sherd-seed-XXXXXX", command[64];
+    uint64_t number = 402;
+    heard h = { 0 };
+    sherd_train_options o = { .size = sizeof o, .seed_number = &number };
+    int err;
+    sherd_diag d = { 0 };
+    assert_non_null(mkdtemp(folder));
+    o.checkpoints = folder;
+    sherd_training *t = world_new(NULL, &o, &err, &d);
+    if (!t || sherd_training_run(t, NULL, &d)) fail_msg("%s", d.message);
+    sherd_training_free(t);
+    o.resume = true;
+    o.nodes = 3;
+    o.hooks = (sherd_hooks){ .log = on_log, .ctx = &h };
+    for (unsigned i = 1; i <= 2; i++) { /* without --seed, and with it */
+        o.seed_number = i == 1 ? NULL : &number;
+        t = world_new(NULL, &o, &err, &d);
+        if (!t) fail_msg("%s", d.message);
+        assert_int_equal(h.warned, i);
+        sherd_training_free(t);
+    }
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
 static void the_confusion_matrix_counts_every_validation_example(void **s)
 {
     (void)s;
@@ -743,6 +773,7 @@ int main(void)
         cmocka_unit_test(secure_sums_need_nodes_with_their_own_data),
         cmocka_unit_test(a_number_is_a_seed_that_can_be_repeated),
         cmocka_unit_test(a_number_is_no_secret),
+        cmocka_unit_test(a_resumed_training_warns_of_a_number_once),
         cmocka_unit_test(the_confusion_matrix_counts_every_validation_example),
         cmocka_unit_test(there_is_no_confusion_matrix_of_values_or_of_examples_elsewhere),
         cmocka_unit_test(any_failed_allocation_is_an_error_and_leaves_nothing),

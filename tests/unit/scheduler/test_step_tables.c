@@ -73,6 +73,21 @@ static void another_operation_than_the_next_is_an_error(void **s)
     sherd__step_tables_fini(&t);
 }
 
+static void only_the_next_table_decides_what_stays(void **s)
+{
+    (void)s;
+    sherd__step_tables t = make();
+    t.at[2].kept = true;
+    sherd__step_tables_begin(&t, 0);
+    assert_false(sherd__step_tables_keep(&t));
+    assert_non_null(take(&t, SHERD_OP_PRODUCT, 6, 5));
+    assert_non_null(take(&t, SHERD_OP_TANH, 3, 3));
+    assert_true(sherd__step_tables_keep(&t));
+    assert_non_null(take(&t, SHERD_OP_PRODUCT, 6, 5));
+    assert_false(sherd__step_tables_keep(&t)); /* there is no other */
+    sherd__step_tables_fini(&t);
+}
+
 static void keys_depend_on_the_operation_and_on_the_turn(void **s)
 {
     (void)s;
@@ -121,6 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pass_takes_the_tables_in_their_order),
         cmocka_unit_test(another_operation_than_the_next_is_an_error),
+        cmocka_unit_test(only_the_next_table_decides_what_stays),
         cmocka_unit_test(keys_depend_on_the_operation_and_on_the_turn),
         cmocka_unit_test(numbers_of_passes_do_not_overlap),
         cmocka_unit_test(the_largest_fractions_are_kept),
