@@ -22,7 +22,8 @@ void sherd__weights_round(const double *w, uint32_t len, uint32_t *out);
  * than the median by more than SHERD__WEIGHTS_SLOWER is its part of the median, of all others 1.
  * Unless most speeds are known, all weights are 1. The median is the lower one of two middle
  * values. Up to half of the nodes can therefore attract no more than an equal share of what slow
- * ones lose, whatever speeds they report; of two nodes neither gets less. room: scratch for `len` numbers. Returns whether a weight is below 1.
+ * ones lose, whatever speeds they report; of two nodes neither gets less. room: scratch for `len`
+ * numbers. Returns whether a weight is below 1.
  */
 bool sherd__weights_of_speeds(const double *speeds, uint32_t len, double *out, double *room);
 
