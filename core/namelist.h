@@ -36,8 +36,8 @@ size_t sherd__namelist_find(const sherd__namelist *x, const char *name, size_t g
 int sherd__namelist_check(const sherd__namelist *x, size_t *bad) SHERD_MUST;
 /** Maximum size of a name as a field of .csv, with its terminating NUL. */
 #define SHERD__NAME_QUOTED (2 * SHERD__NAME_MAX + 3)
-/** Writes a name as a field of .csv: in quotes if it is empty or has a comma, a quote or a line end.
- *  A name of more than SHERD__NAME_MAX bytes is cut off. Returns the length. */
+/** Writes a name as a field of .csv: in quotes if it is empty or has a comma, a quote or a line
+ *  end. A name of more than SHERD__NAME_MAX bytes is cut off. Returns the length. */
 size_t sherd__name_quoted(const char *name, char out[SHERD__NAME_QUOTED]);
 /** Writes `a, "b, c", d` for a message; a list that is too long ends in "...". Returns out. */
 const char *sherd__namelist_shown(const sherd__namelist *x, char *out, size_t size);
