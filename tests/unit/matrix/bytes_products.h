@@ -14,32 +14,9 @@
 #include <sys/mman.h>
 
 #include "matrix/residue_bytes.h"
+#include "tests/support/fenced.h"
 
-enum { PAGE = 4096, RANDOM = 0, WORST = 1, BEYOND = 2, LARGE = 3 };
-
-static uint64_t state = 17;
-
-static uint32_t draw(uint32_t below)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)((state >> 33) % below);
-}
-
-/* len bytes in front of an inaccessible page. */
-typedef struct fenced {
-    uint8_t *map, *at;
-    size_t size;
-} fenced;
-
-static fenced fence(size_t len)
-{
-    size_t size = (len + PAGE - 1) / PAGE * PAGE + PAGE;
-    uint8_t *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_true(p != MAP_FAILED);
-    assert_int_equal(mprotect(p + size - PAGE, PAGE, PROT_NONE), 0);
-    memset(p, 0xa5, size - PAGE);
-    return (fenced){ p, p + size - PAGE - len, size };
-}
+enum { RANDOM = 0, WORST = 1, BEYOND = 2, LARGE = 3 };
 
 typedef struct product {
     sherd__bytes_product x;
