@@ -82,7 +82,7 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static bool is_text(const char *name)
+bool sherd__name_valid(const char *name)
 {
     size_t n = strlen(name);
     for (size_t i = 0; i < n; i++)
@@ -94,7 +94,7 @@ int sherd__namelist_check(const sherd__namelist *x, size_t *bad)
 {
     size_t at = 0, mine;
     if (!bad) bad = &mine;
-    while (at < x->len && is_text(x->at[at])) at++;
+    while (at < x->len && sherd__name_valid(x->at[at])) at++;
     *bad = at;
     if (at < x->len) return SHERD_EFORMAT;
     char **sorted = sherd__calloc(x->len + 1, sizeof *sorted);

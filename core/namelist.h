@@ -30,9 +30,10 @@ char *sherd__namelist_text(const sherd__namelist *x, char separator, size_t *len
 /** Returns the index of a name; the length of the list if it is not in it. Takes no time if it is
  *  name `guess`. */
 size_t sherd__namelist_find(const sherd__namelist *x, const char *name, size_t guess);
-/** Checks that every name is a text of 1 to SHERD__NAME_MAX bytes without control characters, and
- *  occurs once. SHERD_EFORMAT: *bad (may be NULL) is the index of a name that is not, or that
- *  occurs again; SHERD_ENOMEM. */
+/** Returns whether a name is a text of 1 to SHERD__NAME_MAX bytes without control characters. */
+bool sherd__name_valid(const char *name);
+/** Checks that every name is valid and occurs once. SHERD_EFORMAT: *bad (may be NULL) is the index
+ *  of a name that is not, or that occurs again; SHERD_ENOMEM. */
 int sherd__namelist_check(const sherd__namelist *x, size_t *bad) SHERD_MUST;
 /** Maximum size of a name as a field of .csv, with its terminating NUL. */
 #define SHERD__NAME_QUOTED (2 * SHERD__NAME_MAX + 3)

@@ -559,10 +559,7 @@ static int take_name(reader *r, const field *f, size_t col, uint32_t *out)
 {
     char name[SHERD__NAME_MAX + 2], text[SHOWN + 8], known[160];
     size_t len = text_of(f, name, sizeof name), place;
-    bool valid = len > 0 && len <= SHERD__NAME_MAX;
-    for (size_t i = 0; i < len && valid; i++)
-        valid = (unsigned char)name[i] >= ' ' && name[i] != 0x7f;
-    if (!valid)
+    if (!sherd__name_valid(name))
         return fail(r, f->begin, SHERD_EFORMAT, "names of classes are texts of 1 to 255 bytes",
                     "field %zu: expected a label, found %s", col + 1, shown(f->at, f->len, text));
     bool found = find_class(r, name, &place);
