@@ -49,6 +49,17 @@ static inline bool sherd__mul(size_t a, size_t b, size_t *out)
     return true;
 }
 
+/** Returns the greatest common divisor; that of 0 and b is b. */
+static inline size_t sherd__gcd(size_t a, size_t b)
+{
+    while (b) {
+        size_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 /** Sets *out = a + b. Returns false and leaves *out unchanged where the sum would wrap. */
 static inline bool sherd__add(size_t a, size_t b, size_t *out)
 {

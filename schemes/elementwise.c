@@ -124,16 +124,6 @@ static bool same_bits(double a, double b)
     return x == y || (a != a && b != b); /* any NaN matches any NaN */
 }
 
-static size_t gcd(size_t a, size_t b)
-{
-    while (b) {
-        size_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
 /* Recomputes `want` different entries of row t. They are taken from a secret start in secret steps
  * that reach every column, so every entry is equally likely. */
 static int check_row(ew *e, sherd__cell at, size_t t, size_t first, size_t want, const double *y)
@@ -143,7 +133,7 @@ static int check_row(ew *e, sherd__cell at, size_t t, size_t first, size_t want,
     int err = columns(e, at.slot, first + t, &which);
     size_t j = (size_t)sherd__entropy_below(&e->p.entropy, cols);
     do step = 1 + (size_t)sherd__entropy_below(&e->p.entropy, cols);
-    while (gcd(step, cols) != 1);
+    while (sherd__gcd(step, cols) != 1);
     for (size_t i = 0; i < want && !err; i++, j = (j + step) % cols) {
         double a = sherd__view_at(e->p.a, first + t, which[j]), b = 0, expected = 0;
         if (e->arity == 2) b = sherd__view_at(e->p.b, first + t, which[j]);

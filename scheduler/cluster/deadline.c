@@ -8,23 +8,11 @@
 #include "scheduler/cluster/deadline.h"
 
 #include <math.h>
-#include <stdlib.h>
+
+#include "core/median.h"
 
 #define KEPT 0.9 /* weight of the old value in a moving average */
 #define FORGIVEN 0.125
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *list, size_t len)
-{
-    if (len == 0) return 0;
-    qsort(list, len, sizeof *list, ascending);
-    return list[(len - 1) / 2];
-}
 
 void sherd__delivery_peers_of(sherd__delivery_peers *out, const sherd__delivery *first,
                               size_t stride, uint32_t len, double *room)
@@ -37,7 +25,7 @@ void sherd__delivery_peers_of(sherd__delivery_peers *out, const sherd__delivery 
             double x = rates ? d->rate : d->usual_ms;
             if (d->up && x > 0) room[known++] = x;
         }
-        *(rates ? &out->rate : &out->usual_ms) = median(room, known);
+        *(rates ? &out->rate : &out->usual_ms) = sherd__median(room, known, false);
     }
 }
 

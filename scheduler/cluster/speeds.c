@@ -4,9 +4,9 @@
  * A declared or measured speed can only make a node's own part smaller (scheduler/plan/weights.h).
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "core/diag.h"
+#include "core/median.h"
 #include "scheduler/cluster/internal.h"
 #include "scheduler/cluster/state.h"
 #include "scheduler/plan/weights.h"
@@ -64,12 +64,6 @@ void sherd__cluster_weights_unused(sherd_cluster *c, const char *why)
                        why);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* In a series of products, as of a training, each may be too short to show who delays it. */
 static void name_pace(sherd_cluster *c, const sherd__job_pace *paces)
 {
@@ -84,8 +78,7 @@ static void name_pace(sherd_cluster *c, const sherd__job_pace *paces)
     if (c->jobs < SERIES || c->count < 2 || worst->pace_named) return;
     for (uint32_t i = 0; i < c->count; i++)
         if (&c->nodes[i] != worst) c->scratch[others++] = c->nodes[i].owed_s;
-    qsort(c->scratch, others, sizeof *c->scratch, ascending);
-    double median = c->scratch[others / 2];
+    double median = sherd__median(c->scratch, others, true);
     if (worst->owed_s < SLOWER * median || worst->owed_s < SLOWER_S + median) return;
     worst->pace_named = true;
     sherd__cluster_say(c, SHERD_LOG_WARN,
@@ -105,8 +98,7 @@ void sherd__cluster_note_paces(sherd_cluster *c, const sherd__job_pace *paces)
             c->scratch[known++] = (double)paces[i].bytes / fmax(paces[i].seconds, ANSWER_S);
     }
     if (known < 2 || longest < JOB_S) return;
-    qsort(c->scratch, known, sizeof *c->scratch, ascending);
-    double median = c->scratch[known / 2];
+    double median = sherd__median(c->scratch, known, true);
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->count; i++) {
         double *speed = &c->nodes[i].speed;

@@ -3,16 +3,10 @@
  * long. */
 #include "scheduler/job/job.h"
 
-#include <stdlib.h>
+#include "core/median.h"
 
 #define SLOWER 1.5    /* times the median of the others */
 #define SLOWER_S 0.25 /* and so many seconds more */
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 sherd__job_slowest sherd__job_slowest_of(const sherd__job_pace *paces, uint32_t nodes, double *room)
 {
@@ -25,8 +19,7 @@ sherd__job_slowest sherd__job_slowest_of(const sherd__job_pace *paces, uint32_t 
         }
     for (uint32_t i = 0; i < nodes; i++)
         if (paces[i].bytes && i != s.node) room[others++] = paces[i].seconds;
-    qsort(room, others, sizeof *room, ascending);
-    if (others) s.others = room[others / 2];
+    s.others = sherd__median(room, others, true);
     if (!others || s.seconds < SLOWER * s.others || s.seconds < SLOWER_S + s.others)
         s.node = UINT32_MAX;
     return s;

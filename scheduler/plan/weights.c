@@ -2,21 +2,12 @@
 #include "scheduler/plan/weights.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/median.h"
 #include "crypto/perm.h"
 #include "schemes/slots.h"
-
-static uint32_t common_divisor(uint32_t a, uint32_t b)
-{
-    while (b) {
-        uint32_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
 
 void sherd__weights_round(const double *w, uint32_t len, uint32_t *out)
 {
@@ -26,15 +17,9 @@ void sherd__weights_round(const double *w, uint32_t len, uint32_t *out)
     for (uint32_t i = 0; i < len; i++) {
         double x = rint(w[i] / most * SHERD__WEIGHT_MAX);
         out[i] = x < 1 ? 1 : (uint32_t)x;
-        divisor = common_divisor(out[i], divisor);
+        divisor = (uint32_t)sherd__gcd(out[i], divisor);
     }
     for (uint32_t i = 0; i < len; i++) out[i] /= divisor;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 bool sherd__weights_of_speeds(const double *speeds, uint32_t len, double *out, double *room)
@@ -43,10 +28,9 @@ bool sherd__weights_of_speeds(const double *speeds, uint32_t len, double *out, d
     bool any = false;
     for (uint32_t i = 0; i < len; i++)
         if (speeds[i] > 0) room[known++] = speeds[i];
-    qsort(room, known, sizeof *room, ascending);
     /* Of two middle values the lower one, and only if most speeds are known: whatever fewer than
        half of the nodes report, the median is not above that of an honest node. */
-    double median = 2 * known > len ? room[(known - 1) / 2] : 0;
+    double median = 2 * known > len ? sherd__median(room, known, false) : 0;
     for (uint32_t i = 0; i < len; i++) {
         bool slow = speeds[i] > 0 && speeds[i] * SHERD__WEIGHTS_SLOWER < median;
         out[i] = slow ? speeds[i] / median : 1;

@@ -7,7 +7,8 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
+
+#include "core/median.h"
 
 #define KEPT 0.7          /* weight of the old value in a moving average */
 #define OUTLIER 2.0       /* a new value counts as at most so many times the average */
@@ -133,19 +134,12 @@ bool sherd__divide(sherd__divide_node *const *nodes, uint32_t len, uint32_t shar
     return divide_by_times(nodes, len, shards, by_weight, kept || !by_weight) || !kept || turned;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double sherd__divide_slower(sherd__divide_node *const *nodes, uint32_t len, uint32_t i,
                             double *room)
 {
     uint32_t others = 0;
     for (uint32_t k = 0; k < len; k++)
         if (k != i && nodes[k]->samples >= SAMPLES) room[others++] = nodes[k]->shard_s;
-    qsort(room, others, sizeof *room, ascending);
-    bool known = others && nodes[i]->samples >= SAMPLES && room[others / 2] > 0;
-    return known ? nodes[i]->shard_s / room[others / 2] : 0;
+    double median = sherd__median(room, others, true);
+    return nodes[i]->samples >= SAMPLES && median > 0 ? nodes[i]->shard_s / median : 0;
 }
