@@ -43,7 +43,7 @@ void sherd__adversary_view_fini(sherd__adversary_view *s);
 
 typedef struct sherd__clear_product {
     uint64_t job; /* the one that transferred the most bytes of A */
-    size_t jobs;  /* number of such jobs; 0: there is none */
+    size_t jobs;  /* number of such jobs */
     size_t ones;  /* number of jobs that were left out */
 } sherd__clear_product;
 

@@ -12,7 +12,7 @@
 typedef struct sherd__confusion {
     const sherd_model *model; /* its outputs are the classes */
     const char *of;           /* which examples: "validation" */
-    uint64_t *counts;         /* outputs x outputs: a row for each label; NULL: there is none */
+    uint64_t *counts;         /* outputs x outputs: a row for each label; NULL: no matrix */
 } sherd__confusion;
 
 /** Prints it: a row for each label, or if that is too wide, the most frequent mistakes. */

@@ -40,7 +40,7 @@ typedef struct sherd__train {
     sherd__jsonl log, trace; /* --log, --trace; fd is -1 without it */
     bool trace_failed;       /* a line of the trace could not be written */
     sherd__progress_line progress;
-    bool begun; /* progress was reported: its rate is that of the steps since */
+    bool reported; /* progress was reported: its rate is that of the steps since */
     sherd__train_table table;
     sherd__confusion confusion; /* at the end, if there are labels */
     bool plotted;               /* --plot was drawn */

@@ -277,8 +277,8 @@ void sherd__train_on_progress(void *train, const sherd_progress *p)
         snprintf(text + at, sizeof text - (size_t)at, "  %" PRIu32 " node%s  %s", p->nodes_up,
                  p->nodes_up == 1 ? "" : "s", sherd__cli_bytes(p->bytes_out + p->bytes_in, bytes));
     double now = sherd__clock_s();
-    if (!t->begun) { /* the first steps include the start, and send data that then stay at nodes */
-        t->begun = true;
+    if (!t->reported) { /* the first steps include the start, and data that then stay at nodes */
+        t->reported = true;
         t->progress.from = p->done;
         t->progress.started = now;
     }

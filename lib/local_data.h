@@ -18,7 +18,7 @@ typedef struct sherd__own_columns {
  * Loads data in the formats of `sherd train --data`: a folder of IDX files (its training pair), a
  * .npy or .csv whose last columns are targets, or a .npz with members x and y, or x_train and
  * y_train. The caller frees *out with sherd__own_close, on failure too. SHERD_EOPEN, SHERD_EFORMAT,
- * SHERD_ESHAPE, SHERD_EINVAL (columns of a file that is not .csv, or a list of names that is none),
+ * SHERD_ESHAPE, SHERD_EINVAL (columns of a file that is not .csv, or an invalid list of names),
  * SHERD_ENOMEM.
  */
 int sherd__own_load(sherd__own_data *out, const char *path, const sherd__own_columns *of,

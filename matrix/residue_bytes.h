@@ -44,7 +44,7 @@ typedef enum sherd__bytes_path {
 
 /** Returns the name of a path, "vnni". */
 const char *sherd__bytes_path_name(sherd__bytes_path path);
-/** Returns the path that SHERD__BYTES_BEST stands for: the one forced, otherwise the fastest that
+/** Returns the path that SHERD__BYTES_BEST selects: the one forced, otherwise the fastest that
  *  the processor has and the system permits. OPENBLAS_CORETYPE, which names an older processor,
  *  excludes AMX. */
 sherd__bytes_path sherd__bytes_path_here(void);

@@ -269,7 +269,7 @@ typedef struct sherd_train_report {
                                      equal */
     const char *sees;             /* which party sees which data, in one sentence without full
                                      stop */
-    const char *meta;             /* metadata file of the products; NULL: there is none */
+    const char *meta;             /* metadata file of the products, or NULL */
     bool meta_reused;             /* it had served another training */
     bool seed_known;           /* seed_number makes parameters, order and held-out examples again. A
                              number is drawn if no seed is given, unless permutations derive from

@@ -376,7 +376,7 @@ int sherd_training_exposure_at(sherd_training *t, uint32_t operation, uint32_t n
     int err = sherd__result_check(out, "sherd_train_exposure", d);
     if (err) return err;
     if (!t->meta || operation >= t->meta->tables.len || node >= t->o.nodes)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "operation %u at node %u: there is none",
+        return sherd__fail(d, SHERD_EINVAL, NULL, "operation %u at node %u does not exist",
                            operation, node);
     const sherd__step_table *x = &t->meta->tables.at[operation];
     sherd_train_exposure e = { .kind = x->op.kind,
