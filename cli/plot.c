@@ -148,7 +148,7 @@ static void write_epochs(text *t, const sherd__plot *p)
     say(t, "# epoch, loss, loss of validation, accuracy, accuracy of validation\n$curves << END\n");
     for (size_t i = 0; i < p->epochs_len && !t->err; i++) {
         const sherd__plot_epoch *e = &p->epochs[i];
-        say(t, "%.17g %.17g %.17g %.17g %.17g\n", e->epoch, e->cost, e->validation_cost,
+        say(t, "%.17g %.17g %.17g %.17g %.17g\n", e->epoch, e->loss, e->validation_loss,
             e->accuracy, e->validation_accuracy);
     }
     say(t, "END\n");
@@ -212,7 +212,7 @@ typedef struct panel {
 static const panel panels[] = {
     { "loss",
       { 2, 3 },
-      { offsetof(sherd__plot_epoch, cost), offsetof(sherd__plot_epoch, validation_cost) },
+      { offsetof(sherd__plot_epoch, loss), offsetof(sherd__plot_epoch, validation_loss) },
       false,
       0.95 },
     { "accuracy",

@@ -15,7 +15,7 @@
 /** NAN means that a figure does not exist. A curve without figures is left out. epoch ascends, and
  *  may have a fraction. */
 typedef struct sherd__plot_epoch {
-    double epoch, cost, validation_cost, accuracy, validation_accuracy;
+    double epoch, loss, validation_loss, accuracy, validation_accuracy;
 } sherd__plot_epoch;
 
 /** All borrowed. */

@@ -85,7 +85,7 @@ static int draw(sherd__train *t, const char *path, bool plane, sherd_diag *d)
     sherd__plot_epoch *epochs = sherd__calloc(p.epochs_len, sizeof *epochs);
     int err = epochs ? 0 : sherd__fail_memory(d, "the plot");
     for (size_t i = 0; !err && (e = sherd_training_epoch_at(t->training, i)); i++) {
-        epochs[i] = (sherd__plot_epoch){ (double)e->step / each, e->cost, e->validation_cost,
+        epochs[i] = (sherd__plot_epoch){ (double)e->step / each, e->loss, e->validation_loss,
                                          e->accuracy, e->validation_accuracy };
     }
     p.epochs = epochs;

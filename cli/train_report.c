@@ -15,7 +15,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 
-#define LOG_SCHEMA "sherd/train-log/1"
+#define LOG_SCHEMA "sherd/train-log/2"
 #define SAME_FRACTION 5e-4 /* less than is printed */
 #define LOG_DIGITS 17      /* restore every bit */
 #define TRACE_DIGITS 9
@@ -148,7 +148,7 @@ static json_t *secure_object(const sherd__train *t)
 /* Sets how early stopping ended, if the recipe has patience. */
 static void set_best(json_t *o, const sherd_train_report *r)
 {
-    static const char *const names[] = { "stopped_early", "best_step", "best_cost", "best_accuracy",
+    static const char *const names[] = { "stopped_early", "best_step", "best_loss", "best_accuracy",
                                          NULL };
     if (r->best_step == 0) return;
     sherd__fields_json_of(o, r, sherd_train_report_fields, names);
@@ -271,7 +271,7 @@ void sherd__train_on_progress(void *train, const sherd_progress *p)
     if (!isnan(r.accuracy)) snprintf(a, sizeof a, "  accuracy %.4f", r.accuracy);
     int at = snprintf(text, sizeof text,
                       "epoch %" PRIu64 "/%" PRIu64 "  loss %s%s  %.0f examples/s",
-                      (r.step - 1) / r.steps_per_epoch + 1, r.epochs, figure(r.cost, "%.4f", c), a,
+                      (r.step - 1) / r.steps_per_epoch + 1, r.epochs, figure(r.loss, "%.4f", c), a,
                       r.examples_per_second);
     if (r.nodes > 0)
         snprintf(text + at, sizeof text - (size_t)at, "  %" PRIu32 " node%s  %s", p->nodes_up,
@@ -387,14 +387,14 @@ static void print_exposures(const sherd__train *t, const sherd_train_report *r)
 /* Says which parameters the model has. */
 static void print_best(const sherd_train_report *r)
 {
-    char cost[24], accuracy[40] = "";
+    char loss[24], accuracy[40] = "";
     if (r->best_step == 0) return;
     if (!isnan(r->best_accuracy))
         snprintf(accuracy, sizeof accuracy, ", accuracy %.5f", r->best_accuracy);
     printf("%sthe model is that of epoch %" PRIu64 ", step %" PRIu64
            ", which had the lowest validation loss: %s%s\n",
            r->stopped_early ? "stopped early: " : "", (r->best_step - 1) / r->steps_per_epoch + 1,
-           r->best_step, figure(r->best_cost, "%.7f", cost), accuracy);
+           r->best_step, figure(r->best_loss, "%.7f", loss), accuracy);
 }
 
 static void print_end(const sherd__train *t)

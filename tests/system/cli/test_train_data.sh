@@ -42,7 +42,7 @@ for f in crlf named; do
     report $? "$f.csv, which has a header, gives the same parameters, to the bit"
 done
 run train line.conf --data line.csv --seed seed --rate 0.1 -q --json
-py "d = json.load(open('out')); assert d['epochs'][-1]['cost'] < d['epochs'][0]['cost'] / 4, d"; report $? "targets = values reads the last column"
+py "d = json.load(open('out')); assert d['epochs'][-1]['loss'] < d['epochs'][0]['loss'] / 4, d"; report $? "targets = values reads the last column"
 run predict npy.npz x.npy -o a.npy -q; for f in x d crlf; do
     run predict npy.npz $f.csv -o b.npy -q && cmp -s a.npy b.npy; report $? "predict reads $f.csv"
 done

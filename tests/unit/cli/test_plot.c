@@ -251,7 +251,7 @@ static void accuracy_has_a_panel_of_its_own_with_its_range(void **state)
     assert_true(number_after(text, "set arrow 1 from first ") == 5);
     assert_null(strstr(text, "logscale y\nset yrange"));
     free(text);
-    for (unsigned i = 0; i < EPOCHS; i++) near[i].cost = pow(0.5, i);
+    for (unsigned i = 0; i < EPOCHS; i++) near[i].loss = pow(0.5, i);
     assert_int_equal(sherd__plot_draw(&p, "near.svg", &drawn, NULL), 0);
     text = read_all("near.svg.gnuplot");
     assert_non_null(strstr(text, "set logscale y\nset yrange"));
