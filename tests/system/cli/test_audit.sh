@@ -58,6 +58,11 @@ report $? "without public data the report counts verbatim entries and names the 
 run audit perm -q; [ $code = 0 ] && grep -q 'in clear' out && grep -q -- '--data' out
 report $? "with the record alone the report states that values were in clear"
 
+run audit perm $SIDE --right B.npy -q
+[ $code = 0 ] && grep -q '^      FLAGGED, worst: node-' out &&
+    [ "$(sed '/^FLAGGED: /q' out | grep -vE '^(note|FLAGGED): ' | awk '{ if (length > w) w = length } END { print w }')" -lt 80 ]
+report $? "the table fits 80 columns and names the nodes of what was found"
+
 run audit perm --right B.npy --json -q
 [ $code = 0 ] && py "d = json.load(open('out'))
 B = [f['value'] for f in d['findings'] if f['subject'] == 'B']
