@@ -436,8 +436,8 @@ typedef struct sherd_checkpoints {
  * head: the SHA-256 that the newest one must have, 64 hexadecimal digits with or without "sha256:"
  * before them; NULL: any. *out is filled if the chain is complete, also if its head is not `head`.
  *
- * Errors: SHERD_ECHAIN (the message names the file that is damaged, exchanged or missing, or the
- * head is not `head`); SHERD_EINVAL (no checkpoints, or head is not a hash); SHERD_EVERSION,
+ * Errors: SHERD_ECHAIN (the message names the file that is damaged, exchanged or missing; there are
+ * no checkpoints; or the head is not `head`); SHERD_EINVAL (head is not a hash); SHERD_EVERSION,
  * SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM.
  */
 SHERD_API int sherd_checkpoints_verify(const char *folder, const char *head, sherd_checkpoints *out,
