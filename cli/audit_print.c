@@ -106,16 +106,19 @@ static void show_controls(const sherd_audit *a)
 
 static void show_head(const sherd_audit *a, const sherd_audit_info *x)
 {
+    char a_is[64] = "", domains[48] = ", each counted as a domain of its own", public[64] = "";
     const char *note;
     sherd__cli_print_prose(2, "%s: %s", x->subject, x->form);
-    if (x->rows > 0) printf("A is %" PRIu64 " x %" PRIu64 "; ", x->rows, x->cols);
-    printf("%" PRIu32 " node%s", x->nodes, x->nodes == 1 ? "" : "s");
+    if (x->rows > 0)
+        snprintf(a_is, sizeof a_is, "A is %" PRIu64 " x %" PRIu64 "; ", x->rows, x->cols);
     if (x->domains_known)
-        printf(" in %" PRIu32 " domain%s", x->domains, x->domains == 1 ? "" : "s");
-    else printf(", each counted as a domain of its own");
+        snprintf(domains, sizeof domains, " in %" PRIu32 " domain%s", x->domains,
+                 x->domains == 1 ? "" : "s");
     if (x->public_rows > 0)
-        printf("; %" PRIu64 " public rows%s", x->public_rows, x->labels ? " with labels" : "");
-    putchar('\n');
+        snprintf(public, sizeof public, "; %" PRIu64 " public rows%s", x->public_rows,
+                 x->labels ? " with labels" : "");
+    sherd__cli_print_prose(2, "%s%" PRIu32 " node%s%s%s", a_is, x->nodes, x->nodes == 1 ? "" : "s",
+                           domains, public);
     for (size_t i = 0; (note = sherd_audit_warning_at(a, i)); i++)
         sherd__cli_print_prose(6, "note: %s", note);
 }

@@ -154,13 +154,20 @@ static int columns_of(const char *code, size_t len)
     return (code[0] & 0x80) != 0 ? 1 : (int)len;
 }
 
-/* Returns the columns of the word that text begins with. A quoted command is one word, so that it
- * can be copied. */
+/* Returns whether a line may end at text, which follows `before`: not within a quoted command, so
+ * that it can be copied, nor between a number and its unit. */
+static bool is_break(const char *text, char before, bool quoted)
+{
+    return *text == ' ' && !quoted && !(before >= '0' && before <= '9');
+}
+
+/* Returns the columns from text to the next place where a line may end. */
 static int word_columns(const char *text)
 {
     char code[12];
+    char before = ' ';
     int columns = 0;
-    for (bool quoted = false; *text != '\0' && (quoted || *text != ' ');) {
+    for (bool quoted = false; *text != '\0' && !is_break(text, before, quoted); before = text[-1]) {
         quoted ^= *text == '`';
         size_t len = next_plain(&text, code);
         columns += columns_of(code, len);
@@ -172,10 +179,10 @@ static int word_columns(const char *text)
  * characters that a terminal obeys. */
 static void put_plain(words *w, const char *text)
 {
-    char code[12];
-    for (bool quoted = false; *text != '\0';) {
+    char code[12], before = ' ';
+    for (bool quoted = false; *text != '\0'; before = text[-1]) {
         quoted ^= *text == '`';
-        if (w->width > 0 && *text == ' ' && !quoted && w->at > w->indent &&
+        if (w->width > 0 && is_break(text, before, quoted) && w->at > w->indent &&
             w->at + 1 + word_columns(text + 1) > w->width) {
             text += strspn(text, " ");
             add(w, "\n", 1);

@@ -433,7 +433,7 @@ static int place_targets(reader *r, bool numbers)
     if (bare) r->targets = 0;
     if (found > 1) snprintf(hint, sizeof hint, "rename one of them");
     else if (r->header)
-        snprintf(hint, sizeof hint, "its columns are %s",
+        snprintf(hint, sizeof hint, "name one of its columns: %s",
                  sherd__namelist_shown(&r->names, header, sizeof header));
     if (named && found != 1 && !bare)
         return fail(r, r->line_at, SHERD_EFORMAT, hint,

@@ -110,7 +110,7 @@ hints 3 "german.csv:1:2: expected commas between fields, found semicolons" "read
     hints 3 "tabs.csv:1:2: expected commas between fields, found tabs" "commas between fields" \
         train two.conf --data tabs.csv &&
     hints 3 "named.csv:1:1: expected a header with one column 'kindd', found none of that name" \
-        "its columns are x, y, kind$" train label.conf --data named.csv &&
+        "name one of its columns: x, y, kind$" train label.conf --data named.csv &&
     run train two.conf --data named.csv --epochs 1 && [ $code = 0 ]
 report $? "a .csv with other separators, and a label that is no column, are answered with the separator and the columns"
 hints 2 "expected 1 argument, found 2; 'steps' is one too many" "a number and its unit are one word: 10steps" \
@@ -203,6 +203,9 @@ for columns in 40, 60, 80:
     assert max(map(len, lines)) < columns and len(lines) > 2, lines
     assert ' '.join(l.strip() for l in lines) == ' '.join(l.strip() for l in plain.split('\n')).strip(), lines
 quoted = shown(60, 'cluster', 'status', '--nodes', 'nodes.txt')
-assert any(chr(96) + 'sherd keygen me.key' + chr(96) in l for l in quoted), quoted"
-report $? "on a terminal messages are broken between words to its width, commands in backquotes are not"
+assert any(chr(96) + 'sherd keygen me.key' + chr(96) in l for l in quoted), quoted
+for columns in 34, 35, 36, 37: # 22 columns, and '22 GB of 25 GB available'
+    lines = shown(columns, 'doctor')
+    assert not any(re.search(r'(^| )\d+(\.\d)?$', l) for l in lines) and len(lines) > 15, lines"
+report $? "on a terminal messages are broken between words to its width; commands in backquotes, and numbers and units, are not"
 echo "1..$n"
