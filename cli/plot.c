@@ -336,7 +336,8 @@ static void label_input(text *t, const sherd__plot *p, unsigned k)
 {
     char q[2 * PATH_MAX];
     const char *name = p->inputs[k] ? p->inputs[k] : k ? "second input" : "first input";
-    say(t, "set %clabel '%s' noenhanced\n", "xy"[k], quoted(name, q));
+    say(t, "set %clabel '%s%s' noenhanced\n", "xy"[k], quoted(name, q),
+        p -> standardised ? ", standardised" : "");
 }
 
 static void draw_plane(text *t, const sherd__plot *p)

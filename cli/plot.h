@@ -34,6 +34,7 @@ typedef struct sherd__plot {
     size_t side;
     double low[2], high[2];    /* the rectangle of the cells */
     const char *inputs[2];     /* names of the axes; NULL: they have none */
+    bool standardised;         /* the axes are of standardised inputs */
     const char (*classes)[96]; /* their names, for the legend */
     size_t classes_len;        /* 0: no legend */
 } sherd__plot;

@@ -56,6 +56,7 @@ static void name_plane(sherd__train *t, sherd__plot *p, char classes[SHERD__PLOT
 {
     const sherd_model *m = sherd_training_model(t->training);
     size_t len = sherd_model_outputs(m);
+    p->standardised = strstr(sherd_recipe_text(t->recipe), "\nstandardise = yes\n") != NULL;
     for (size_t k = 0; k < 2; k++) p->inputs[k] = sherd_model_input_name(m, k);
     if (len > SHERD__PLOT_CLASSES) return;
     for (size_t i = 0; i < len; i++) sherd__class_name(m, i, NAME_MOST, classes[i]);

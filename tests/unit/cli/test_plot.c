@@ -292,12 +292,14 @@ static void classes_have_a_legend_if_each_has_a_colour(void **state)
     setenv("PATH", "/nowhere", 1);
     for (int legend = 0; legend < 2; legend++) {
         p.classes_len = legend ? 3 : 0;
+        p.standardised = legend;
         assert_int_equal(sherd__plot_draw(&p, "legend.svg", &drawn, NULL), 0);
         char *text = read_all("legend.svg.gnuplot");
         assert_int_equal(count(text, "NaN with points"), p.classes_len);
         assert_int_equal(strstr(text, "title 'dog''s_bed'") != NULL, legend);
-        assert_non_null(strstr(text, "set xlabel 'wid''th_1' noenhanced\n"));
-        assert_non_null(strstr(text, "set ylabel 'second input'"));
+        assert_non_null(strstr(text, legend ? "set xlabel 'wid''th_1, standardised' noenhanced\n"
+                                            : "set xlabel 'wid''th_1' noenhanced\n"));
+        assert_non_null(strstr(text, "set ylabel 'second input"));
         free(text);
     }
 }
