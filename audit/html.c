@@ -336,7 +336,8 @@ static const char head[] =
     "summary{cursor:pointer;color:#555;margin:.4em 0}.bar "
     "b{position:absolute;top:-.15em;bottom:-.15em;width:2px;background:#000}figure{margin:.6em "
     "0}img{image-rendering:pixelated;max-width:100%}figcaption{color:#555}.verdict{font-size:1.2em;"
-    "font-weight:bold}td.s{min-width:18em}td:first-child{min-width:11em}td span{white-space:nowrap}" NUMBERS
+    "font-weight:bold}td.s{min-width:18em}td:first-child{min-width:11em}td "
+    "span{white-space:nowrap}" NUMBERS
     "{white-space:nowrap}@media(max-width:60em){body{margin:1em}th{display:none}tr{display:flex;"
     "flex-wrap:wrap;gap:0 1em;padding:.4em 0;border-bottom:1px solid #ddd}td{border:0;padding:.1em "
     ".3em}td.s,td:first-child,td:nth-child(6){flex-basis:100%}td:empty{display:none}" NUMBERS

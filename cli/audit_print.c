@@ -1,7 +1,7 @@
 /*
- * A report for people, in 80 columns: one line per figure with its median, its worst value, the value that chance
- * gives and the probability that chance alone gives as large a value; and each control. --json and
- * --html list each finding.
+ * A report for people, in 80 columns: one line per figure with its median, its worst value, the
+ * value that chance gives and the probability that chance alone gives as large a value; and each
+ * control. --json and --html list each finding.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -350,8 +350,8 @@ static const sherd__verb status = {
         "Without --nodes, lists the local nodes that `sherd cluster up` started. With --nodes, "
         "connects to each node of the list and prints its name, domain, address, threads, free "
         "memory, the round-trip time, the time since it started, and how many tasks it has, of "
-        "all coordinators; -v adds its version, backend and memory. A node that does not answer within 5 seconds is "
-        "listed with the reason.",
+        "all coordinators; -v adds its version, backend and memory. A node that does not answer "
+        "within 5 seconds is listed with the reason.",
     .examples = status_examples,
     .options = status_options,
     .run = run_status,

@@ -286,8 +286,9 @@ const sherd__verb sherd__verb_verify = {
         "unless the command is used wrongly (exit 2).\n\n"
         "In a folder of checkpoints each file is read completely and compared with the hash of it "
         "in the next one, and the last one with the file `head`: damaged, replaced and missing "
-        "files, and a folder without checkpoints, are exit 12. Anyone who can write to the folder can make another chain. Only a hash "
-        "of the head that you kept elsewhere (--head) detects that.",
+        "files, and a folder without checkpoints, are exit 12. Anyone who can write to the folder "
+        "can make another chain. Only a hash of the head that you kept elsewhere (--head) detects "
+        "that.",
     .examples = examples,
     .options = options,
     .args_min = 1,

@@ -336,7 +336,7 @@ static bool has_wanted(const reader *r)
     return w->columns && i == w->columns->len;
 }
 
-/* Refuses a first line that is one field because something else than commas separates its fields. */
+/* Refuses a first line that is one field because its fields are not separated by commas. */
 static int check_separator(const reader *r, const first_line *l)
 {
     const field *f = l->word.begin ? &l->word : &l->number;

@@ -47,8 +47,8 @@ SHERD_API int sherd_model_save(const sherd_model *m, const char *path, sherd_dia
 /**
  * The file of a model that does not exist yet. It is opened before a long training, and holds the
  * space that the model needs, so that a full disk or a missing folder is not found at the end only.
- * An earlier file at the path is unchanged until the new one is complete; without a save, nothing is
- * left behind. One thread at a time may use it.
+ * An earlier file at the path is unchanged until the new one is complete; without a save, nothing
+ * is left behind. One thread at a time may use it.
  */
 typedef struct sherd_model_file sherd_model_file;
 

@@ -20,11 +20,12 @@ within() {
 }
 is_apart() { [ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
 is_linked() { within "$1" ip -o link show eth0 | grep -q 'state UP'; }
+until_so() { until "$1" $space; do kill -0 $space 2>/dev/null && sleep 0.1 || return 1; done; }
 space() {
     unshare -n sleep 3600 &
     space=$!
     spaces="$spaces $space"
-    await is_apart $space && ip link set lo up && ip link add "$1" type veth peer name eth0 netns $space &&
+    until_so is_apart && ip link set lo up && ip link add "$1" type veth peer name eth0 netns $space &&
         ip address add "$2/24" dev "$1" && ip link set "$1" up && within $space ip link set lo up &&
-        within $space ip address add "$3/24" dev eth0 && within $space ip link set eth0 up && await is_linked $space
+        within $space ip address add "$3/24" dev eth0 && within $space ip link set eth0 up && until_so is_linked
 }
