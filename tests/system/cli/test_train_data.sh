@@ -88,7 +88,7 @@ if command -v gnuplot >/dev/null; then
     py "
 curve, points = [np.array([list(map(float, l.split())) for l in b.splitlines()]) for b in re.findall(r'<< END\n(.*?)END\n', open('q.svg.gnuplot').read(), re.S)][:2]
 at = np.array([list(map(float, m)) for m in re.findall(r\"<use xlink:href='#gpPt\d+' transform='translate\(([\d.]+),([\d.]+)\)\", open('p.svg').read())])
-at = at[-450:] # the points are in the last of three panels
+at = at[-453:-3] # the points are in the last of three panels, before the legend of three classes
 assert len(at) == 450, len(at)
 for k in 0, 1: # the place of a point is linear in its coordinates
     a, b = np.polyfit(points[:, k], at[:, k], 1)
