@@ -202,7 +202,7 @@ for columns in 40, 60, 80:
     lines = shown(columns, 'train', 'two.conf', '--data', 'german.csv')
     assert max(map(len, lines)) < columns and len(lines) > 2, lines
     assert ' '.join(l.strip() for l in lines) == ' '.join(l.strip() for l in plain.split('\n')).strip(), lines
-quoted = shown(60, 'cluster', 'status', '--nodes', 'nodes.txt')
+quoted = shown(20, 'cluster', 'status', '--nodes', 'nodes.txt')
 assert any(chr(96) + 'sherd keygen me.key' + chr(96) in l for l in quoted), quoted
 for columns in 34, 35, 36, 37: # 22 columns, and '22 GB of 25 GB available'
     lines = shown(columns, 'doctor')
