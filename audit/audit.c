@@ -194,12 +194,32 @@ int sherd__audit_adversary_views(sherd_audit *r, const sherd__audit_cast *cast,
     return err ? err : attack_everybody(&a, d);
 }
 
+/* As check_left, for both operands of an element-wise operation. */
+static int check_elements(const running *a, sherd_diag *d)
+{
+    static const char *const names[] = { "A", "B" }, *const options[] = { "--data", "--right" };
+    const sherd__truth *known[] = { a->known->a, a->known->b };
+    for (unsigned b = 0; b < 2; b++)
+        for (uint32_t i = 0; a->operand[b] && known[b] && i < a->cast->nodes; i++) {
+            const sherd__elements *e = &a->operand[b][i];
+            const sherd_view *x = &known[b]->a;
+            if (e->sent <= x->rows && e->cols <= x->cols) continue;
+            return sherd__fail(d, SHERD_ESHAPE, "give the operand that the recorded run was given",
+                               "%s was sent %zu values of each of %llu rows of %s, and %s is %zu x "
+                               "%zu",
+                               a->cast->name[i], e->cols, (unsigned long long)e->sent, names[b],
+                               options[b], x->rows, x->cols);
+        }
+    return SHERD_OK;
+}
+
 int sherd__audit_element_wise(sherd_audit *r, const sherd__audit_cast *cast,
                               sherd__elements *const operand[2], const sherd__audit_known *known,
                               const sherd__audit_plan *plan, sherd_diag *d)
 {
     running a = { .r = r, .operand = operand, .cast = cast, .known = known, .plan = plan };
-    return attack_everybody(&a, d);
+    int err = check_elements(&a, d);
+    return err ? err : attack_everybody(&a, d);
 }
 
 /* --- shares ----------------------------------------------------------------------------------- */

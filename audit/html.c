@@ -131,10 +131,15 @@ static void put_number(page *p, double v)
     else putf(p, "<td>%.4g</td>", v);
 }
 
-/* Draws value and chance as bars of the same scale, for values between 0 and 1. */
+/* Draws value and chance as bars of the same scale. A figure that exceeds 1, such as a sum of
+ * squares, has none. */
 static void put_bar(page *p, double v, double chance)
 {
-    double a = v > 1 ? 1 : v > 0 ? v : 0, b = chance > 1 ? 1 : chance > 0 ? chance : 0;
+    double a = fmax(v, 0), b = isnan(chance) ? 0 : fmax(chance, 0);
+    if (!(a <= 1 && b < 1)) {
+        put(p, "<td></td>");
+        return;
+    }
     putf(p,
          "<td><div class=\"bar\"><i style=\"width:%.1f%%\"></i><b "
          "style=\"left:%.1f%%\"></b></div></td>",
@@ -156,6 +161,31 @@ static void put_cell(page *p, const char *s)
     put(p, "</td>");
 }
 
+/* Writes the names of nodes or domains. A line is broken between them only. */
+static void put_names(page *p, const char *s)
+{
+    char name[96];
+    put(p, "<td>");
+    for (size_t len; *s; s += len + (s[len] == ' ')) {
+        len = strcspn(s, " ");
+        snprintf(name, sizeof name, "%.*s", (int)len, s);
+        put(p, "<span>");
+        put_text(p, name);
+        put(p, "</span> ");
+    }
+    put(p, "</td>");
+}
+
+/* Begins a row with the name of its attack and of its figure. */
+static void put_attack(page *p, bool flag, const char *test, const char *statistic)
+{
+    putf(p, "<tr%s><td><b>", flag ? " class=\"flag\"" : "");
+    put_text(p, test);
+    put(p, "</b> ");
+    put_text(p, statistic);
+    put(p, "</td>");
+}
+
 /* Ends a row with its sentence. */
 static void put_sentence(page *p, const char *s)
 {
@@ -167,14 +197,12 @@ static void put_sentence(page *p, const char *s)
 /* A control that was not flagged is marked like a finding: the audit itself has failed. */
 static void put_finding(page *p, const sherd_audit_finding *f)
 {
-    putf(p, "<tr%s>", f->flagged != f->control ? " class=\"flag\"" : "");
-    put_cell(p, f->test);
-    put_cell(p, f->statistic);
+    put_attack(p, f->flagged != f->control, f->test, f->statistic);
     put_cell(p, f->subject);
-    put_cell(p, f->who);
+    put_names(p, f->who);
     put_number(p, f->value);
     put_number(p, f->chance);
-    put_bar(p, f->value, isnan(f->chance) ? 0 : f->chance);
+    put_bar(p, f->value, f->chance);
     put_p(p, f->ln_p);
     put_cell(p, f->control   ? (f->flagged ? "flagged, as expected" : "MISSED")
                 : f->flagged ? "flagged"
@@ -188,7 +216,7 @@ static void put_findings(page *p, const sherd__findings *l, uint64_t first, uint
     size_t last = end - first > FINDINGS_MAX ? first + FINDINGS_MAX : end;
     putf(p, "<details><summary>All findings (%zu)</summary>\n", (size_t)(end - first));
     put(p, "<table class=\"l\"><tr>"
-           "<th>attack</th><th>figure</th><th>on</th><th>by</th><th>value</th><th>chance</"
+           "<th>attack and figure</th><th>on</th><th>by</th><th>value</th><th>chance</"
            "th><th>value, and chance as a mark</th><th>p</th><th></th><th>in words</th></tr>\n");
     for (size_t i = first; i < last; i++) put_finding(p, &l->list[i]);
     put(p, "</table>\n");
@@ -206,20 +234,18 @@ static void put_figures(page *p, const sherd_audit *r, int32_t scope)
         const sherd_audit_finding *f = &r->findings.list[x->worst];
         if (!any)
             put(p, "<table class=\"f\"><tr>"
-                   "<th>attack</th><th>figure</th><th>findings</th><th>median</th><th>"
+                   "<th>attack and figure</th><th>findings</th><th>median</th><th>"
                    "worst</th><th>chance</th><th>worst, and chance as a mark</th><th>p</th><th>by"
                    "</th><th>the worst in words</th></tr>\n");
         any = true;
-        putf(p, "<tr%s>", x->flagged ? " class=\"flag\"" : "");
-        put_cell(p, x->test);
-        put_cell(p, x->statistic);
+        put_attack(p, x->flagged, x->test, x->statistic);
         putf(p, "<td>%" PRIu32 "</td>", x->count);
         put_number(p, x->median);
         put_number(p, f->value);
         put_number(p, f->chance);
-        put_bar(p, f->value, isnan(f->chance) ? 0 : f->chance);
+        put_bar(p, f->value, f->chance);
         put_p(p, f->ln_p);
-        put_cell(p, f->who);
+        put_names(p, f->who);
         put_sentence(p, f->sentence);
     }
     put(p, any ? "</table>\n"
@@ -292,8 +318,8 @@ static void put_verdict(page *p, const sherd_audit *r, const sherd_audit_info *i
 
 /* The numbers of both tables, by the places of their columns. */
 #define NUMBERS                                                                                    \
-    ".f td:nth-child(3),.f td:nth-child(4),.f td:nth-child(5),.f td:nth-child(6),.f "              \
-    "td:nth-child(8),.l td:nth-child(5),.l td:nth-child(6),.l td:nth-child(8)"
+    ".f td:nth-child(2),.f td:nth-child(3),.f td:nth-child(4),.f td:nth-child(5),.f "              \
+    "td:nth-child(7),.l td:nth-child(4),.l td:nth-child(5),.l td:nth-child(7)"
 
 /* On a narrow screen a row is its words and its bar below each other: the sentence has the numbers
  * too. */
@@ -305,16 +331,16 @@ static const char head[] =
     "body{font:15px/1.45 sans-serif;margin:2em;max-width:90em;color:#222}"
     "table{border-collapse:collapse}td,th{padding:.15em .6em;text-align:left;border-bottom:1px "
     "solid #ddd}td.s{color:#555;font-size:13px}.flag{background:"
-    "#fff1ee}.bar{position:relative;width:8em;height:.9em;background:#eee}.bar "
+    "#fff1ee}.bar{position:relative;width:7em;height:.9em;background:#eee}.bar "
     "i{position:absolute;left:0;top:0;bottom:0;background:#889}.flag .bar i{background:#c33}"
     "summary{cursor:pointer;color:#555;margin:.4em 0}.bar "
     "b{position:absolute;top:-.15em;bottom:-.15em;width:2px;background:#000}figure{margin:.6em "
     "0}img{image-rendering:pixelated;max-width:100%}figcaption{color:#555}.verdict{font-size:1.2em;"
-    "font-weight:bold}td.s{min-width:18em}"
-    ".f td:nth-child(9),.l td:nth-child(4){min-width:4em}" NUMBERS
+    "font-weight:bold}td.s{min-width:18em}td:first-child{min-width:11em}td "
+    "span{white-space:nowrap}" NUMBERS
     "{white-space:nowrap}@media(max-width:60em){body{margin:1em}th{display:none}tr{display:flex;"
     "flex-wrap:wrap;gap:0 1em;padding:.4em 0;border-bottom:1px solid #ddd}td{border:0;padding:.1em "
-    ".3em}td.s{flex-basis:100%}" NUMBERS
+    ".3em}td.s,td:first-child,td:nth-child(6){flex-basis:100%}td:empty{display:none}" NUMBERS
     "{display:none}}</style></head><body>\n<h1>What the nodes learned</h1>\n";
 
 static void put_head(page *p, const sherd_audit *r, const sherd_audit_info *info)

@@ -239,7 +239,7 @@ static void question(sherd_audit *r, const char *subject, const char *part, cons
     for (size_t i = 0; i < l->len; i++) {
         const sherd_audit_finding *f = &l->list[i];
         if (strcmp(f->test, "verbatim") != 0 || strcmp(f->subject, subject) != 0) continue;
-        if (f->ln_p < 0) return;
+        if (f->ln_p < 0 || f->flagged) return; /* flagged: judged without a test */
         asked++;
     }
     if (asked > 0)
@@ -264,7 +264,7 @@ static int attack(auditing *a, sherd_diag *d)
     };
     r->nodes = a->in.cast.nodes;
     r->domains = a->in.cast.domains;
-    bool clear = !a->in.coded && !a->in.elements[0];
+    bool wise = !a->in.coded && a->in.elements[0], clear = !a->in.coded && !wise;
     bool clear_b = o->right.data && a->in.record.len > 0 && clear;
     int err = in_clear(a, d);
     if (!err && clear_b)
@@ -272,6 +272,8 @@ static int attack(auditing *a, sherd_diag *d)
                                          o->right, d);
     if (!err) err = attack_input(a, &plan, d);
     if (!err && clear) question(r, "A", "column", "--data");
+    if (!err && wise) question(r, "A", "entry", "--data");
+    if (!err && wise) question(r, "B", "entry", "--right");
     if (!err && clear_b) question(r, "B", "row", "--right");
     if (!err && !r->truth)
         sherd__audit_warn(r, "without the operand A (--data) correct inferences cannot be counted: "

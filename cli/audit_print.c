@@ -1,7 +1,7 @@
 /*
- * A report for people: one line per figure with its median, its worst value, the value that chance
- * gives and the probability that chance alone gives as large a value; and each control. --json and
- * --html list each finding.
+ * A report for people, in 80 columns: one line per figure with its median, its worst value, the
+ * value that chance gives and the probability that chance alone gives as large a value; and each
+ * control. --json and --html list each finding.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -29,14 +29,35 @@ static const char *amount(double v, bool fraction, char out[24])
     return out;
 }
 
+/* Which nodes did best is said of what was found only: the table has room for figures. */
 static void show(const sherd_audit *a, const sherd_audit_figure *f)
 {
-    char name[96], median[24], most[24], chance[24], p[24];
+    char median[24], most[24], chance[24], p[24];
     const sherd_audit_finding *w = sherd_audit_finding_at(a, (size_t)f->worst);
-    snprintf(name, sizeof name, "%s: %.40s", f->test, f->statistic);
-    sherd__cli_print("  %-50s %9s %9s %9s %8s  %s%s", name, amount(f->median, f->fraction, median),
-                     amount(w->value, f->fraction, most), amount(w->chance, f->fraction, chance),
-                     chance_of(w->ln_p, p), f->flagged ? "FLAGGED, " : "", w->who);
+    sherd__cli_print("    %-34.40s %9s %9s %9s %8s", f->statistic,
+                     amount(f->median, f->fraction, median), amount(w->value, f->fraction, most),
+                     amount(w->chance, f->fraction, chance), chance_of(w->ln_p, p));
+    if (f->flagged) sherd__cli_print_prose(22, "      FLAGGED, worst: %s", w->who);
+}
+
+/* Prints the figures of one attack of a scope below its name. */
+static void show_attack(const sherd_audit *a, int32_t scope, const char *attack)
+{
+    const sherd_audit_figure *f;
+    printf("  %s\n", attack);
+    for (size_t i = 0; (f = sherd_audit_figure_at(a, i)); i++)
+        if (f->scope == scope && strcmp(f->test, attack) == 0) show(a, f);
+}
+
+/* Returns whether an earlier figure of the scope is of the same attack. */
+static bool again(const sherd_audit *a, size_t figure)
+{
+    const sherd_audit_figure *f = sherd_audit_figure_at(a, figure), *g;
+    for (size_t i = 0; i < figure; i++) {
+        g = sherd_audit_figure_at(a, i);
+        if (g->scope == f->scope && strcmp(g->test, f->test) == 0) return true;
+    }
+    return false;
 }
 
 /* Prints the figures of one scope below a line of column names, if there are any. */
@@ -47,8 +68,8 @@ static size_t show_figures(const sherd_audit *a, int32_t scope, const char *titl
     for (size_t i = 0; (f = sherd_audit_figure_at(a, i)); i++) {
         if (f->scope != scope) continue;
         if (shown++ == 0)
-            printf("%s  %-50s %9s %9s %9s %8s\n", title, "", "median", "worst", "chance", "p");
-        show(a, f);
+            printf("%s    %-34s %9s %9s %9s %8s\n", title, "", "median", "worst", "chance", "p");
+        if (!again(a, i)) show_attack(a, scope, f->test);
     }
     return shown;
 }
@@ -73,32 +94,33 @@ static void show_controls(const sherd_audit *a)
     char p[24];
     for (size_t i = 0; (c = sherd_audit_control_at(a, i)); i++) {
         if (i == 0 && !c->who)
-            printf("\nControls, broken on purpose, which must be flagged:\n  %-50s %8s  %s\n", "",
+            printf("\nControls, broken on purpose, which must be flagged:\n  %-44s %8s  %s\n", "",
                    "p", "game");
         char game[32] = "";
         if (!isnan(c->advantage)) snprintf(game, sizeof game, "  advantage %.2f", c->advantage);
-        sherd__cli_print("  %-50s %8s%s%s%s", c->name, chance_of(c->ln_p, p), game,
-                         c->who       ? "  "
-                         : c->flagged ? ""
-                                      : "  MISSED",
-                         c->who ? c->who : "");
+        sherd__cli_print("  %-44s %8s%s%s", c->name, chance_of(c->ln_p, p), game,
+                         c->flagged || c->who ? "" : "  MISSED");
+        if (c->who) sherd__cli_print_prose(6, "      %s", c->who);
     }
 }
 
 static void show_head(const sherd_audit *a, const sherd_audit_info *x)
 {
+    char a_is[64] = "", domains[48] = ", each counted as a domain of its own", public[64] = "";
     const char *note;
-    sherd__cli_print("%s: %s", x->subject, x->form);
-    if (x->rows > 0) printf("A is %" PRIu64 " x %" PRIu64 "; ", x->rows, x->cols);
-    printf("%" PRIu32 " node%s", x->nodes, x->nodes == 1 ? "" : "s");
+    sherd__cli_print_prose(2, "%s: %s", x->subject, x->form);
+    if (x->rows > 0)
+        snprintf(a_is, sizeof a_is, "A is %" PRIu64 " x %" PRIu64 "; ", x->rows, x->cols);
     if (x->domains_known)
-        printf(" in %" PRIu32 " domain%s", x->domains, x->domains == 1 ? "" : "s");
-    else printf(", each counted as a domain of its own");
+        snprintf(domains, sizeof domains, " in %" PRIu32 " domain%s", x->domains,
+                 x->domains == 1 ? "" : "s");
     if (x->public_rows > 0)
-        printf("; %" PRIu64 " public rows%s", x->public_rows, x->labels ? " with labels" : "");
-    putchar('\n');
+        snprintf(public, sizeof public, "; %" PRIu64 " public rows%s", x->public_rows,
+                 x->labels ? " with labels" : "");
+    sherd__cli_print_prose(2, "%s%" PRIu32 " node%s%s%s", a_is, x->nodes, x->nodes == 1 ? "" : "s",
+                           domains, public);
     for (size_t i = 0; (note = sherd_audit_warning_at(a, i)); i++)
-        sherd__cli_print("note: %s", note);
+        sherd__cli_print_prose(6, "note: %s", note);
 }
 
 void sherd__audit_print(const sherd_audit *a)
@@ -114,15 +136,20 @@ void sherd__audit_print(const sherd_audit *a)
     show_figures(a, SHERD_AUDIT_WHOLE, "\nThe scheme as a whole:\n");
     show_controls(a);
     while (sherd_audit_finding_at(a, findings)) findings++;
+    putchar('\n');
     if (x.flagged > 0)
-        printf("\nFLAGGED: %" PRIu64 " of %zu findings are beyond chance (Holm over %" PRIu64
-               " tests, family-wise %.0e).\n",
-               x.flagged, findings, x.tests, x.family);
+        sherd__cli_print_prose(9,
+                               "FLAGGED: %" PRIu64
+                               " of %zu findings are beyond chance (Holm over %" PRIu64
+                               " tests, family-wise %.0e).",
+                               x.flagged, findings, x.tests, x.family);
     else
-        printf("\nNothing found beyond chance%s (Holm over %" PRIu64 " tests, family-wise %.0e).\n",
-               x.left_out ? " in what was looked at" : "", x.tests, x.family);
+        sherd__cli_print_prose(0,
+                               "Nothing found beyond chance%s (Holm over %" PRIu64
+                               " tests, family-wise %.0e).",
+                               x.left_out ? " in what was looked at" : "", x.tests, x.family);
     printf("Not seen by this audit:\n");
     for (size_t i = 0; (unseen = sherd_audit_unseen_at(a, i)); i++)
-        sherd__cli_print("  %s", unseen);
-    if (x.reach) sherd__cli_print("%s", x.reach);
+        sherd__cli_print_prose(4, "  %s", unseen);
+    if (x.reach) sherd__cli_print_prose(0, "%s", x.reach);
 }

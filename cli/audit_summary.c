@@ -25,23 +25,24 @@ static void print_row(const char *name, const sherd_audit_sketched *s)
 /* own: the products were of the user's images. */
 static void print_rows(uint32_t nodes, bool own, const sherd_audit_sketched s[ROWS])
 {
-    printf("\nWhat one of %" PRIu32
-           " nodes recognises of its columns, and of 300 generated digits, with 4000 public "
-           "digits%s:\n",
-           nodes,
-           own ? "\n(not of your images: sherd audit --data attacks a record of these)" : "");
+    printf("\n");
+    sherd__cli_print_prose(0,
+                           "What one of %" PRIu32 " nodes recognises of its columns, and of 300 "
+                           "generated digits, with 4000 public digits%s",
+                           nodes, own ? "" : ":");
+    if (own) printf("(not of your images: sherd audit --data attacks a record of these):\n");
     printf("  %-26s %10s %15s\n", "", "columns", "digits");
     for (size_t i = 0; i < ROWS; i++)
         if (isnan(s[i].columns)) printf("  share needs three nodes\n");
         else print_row(rows[i].name, &s[i]);
     printf("  %-26s %8.1f %% %13.0f %%\n", "by chance", 100 * s[PUBLISHED].columns_chance,
            100 * s[PUBLISHED].labels_chance);
-    printf(
-        "The most common digit is guessed by chance; of 300, some percent more or less mean "
-        "nothing.\n"
-        "permute, the scheme of both runs above, hides little from a node that has data of the "
-        "same kind;\n"
-        "share hides A and B from any one node. docs/THREATS.md lists what each scheme reveals.\n");
+    sherd__cli_print_prose(0, "The most common digit is guessed by chance; of 300, some percent "
+                              "more or less mean nothing.");
+    sherd__cli_print_prose(0, "permute, the scheme of both runs above, hides little from a node "
+                              "that has data of the same kind;");
+    sherd__cli_print_prose(0, "share hides A and B from any one node. docs/THREATS.md lists what "
+                              "each scheme reveals.");
 }
 
 int sherd__audit_summary(uint32_t nodes, bool own, json_t *out, sherd_diag *d)

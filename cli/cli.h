@@ -295,6 +295,12 @@ int sherd__opts_arithmetic(const sherd__cli *cli, bool *exact, uint32_t *bits,
 
 /* ---- messages and results -------------------------------------------------------------------- */
 
+/** Returns the width of the terminal that `out` writes to. Without one: COLUMNS of the environment,
+ *  or 80. */
+int sherd__cli_columns(FILE *out);
+
+/* On a terminal, messages are broken between words to fit its width. A command in backquotes is not
+ * broken. */
 /** Prints a line for people on stderr, except under --quiet. fmt does not end with a newline. */
 void sherd__cli_say(const sherd__cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -308,6 +314,9 @@ void sherd__cli_warn(const sherd__cli *cli, const char *fmt, ...)
 /** Prints a line of the result on stdout. As in messages, characters that a terminal obeys are
  *  escaped: use it for each line that contains text of a file, a peer or the user. */
 void sherd__cli_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/** As sherd__cli_print, for sentences: on a terminal they are broken like messages, and continued
+ *  lines begin with `indent` blanks. */
+void sherd__cli_print_prose(int indent, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /** Writes text with such characters escaped to out, as far as there is room, and returns out. */
 const char *sherd__cli_plain(const char *text, char *out, size_t size);
 

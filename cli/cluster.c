@@ -111,14 +111,6 @@ out:
 
 /* ---- status of a list ------------------------------------------------------------------------ */
 
-static const char *version_text(const void *x, char out[48])
-{
-    const sherd_node_info *n = x;
-    const char *number = strrchr(n->software, ' ');
-    snprintf(out, 48, "%s", number ? number + 1 : n->software);
-    return out;
-}
-
 /* Writes a number that the node may not have stated. */
 static const char *stated(const sherd_node_info *n, const char *text, char out[48])
 {
@@ -156,21 +148,57 @@ static const char *work_text(const void *x, char out[48])
     return stated(n, text, out);
 }
 
-static const sherd__column node_columns[] = {
-    { "node", -10, "name", NULL },     { "version", -7, NULL, version_text },
-    { "threads", 7, "threads", NULL }, { "memory", 7, "memory", NULL },
-    { "free", 7, NULL, free_text },    { "backend", -7, "backend", NULL },
-    { "latency", 7, "latency", NULL }, { "uptime", 7, NULL, uptime_text },
-    { "work", 0, NULL, work_text },    { NULL, 0, NULL, NULL },
-};
-
-static void print_node(const sherd_node_info *n)
+static const char *domain_text(const void *x, char out[48])
 {
-    char line[256];
-    if (n->state == SHERD_NODE_UP)
-        sherd__cli_print("%s", sherd__row_text(line, sizeof line, node_columns, n,
-                                               sherd_node_info_fields));
-    else sherd__cli_print("%-10s cannot be reached (%s): %s", n->name, n->address, n->why);
+    const sherd_node_info *n = x;
+    (void)out;
+    return n->domain[0] ? n->domain : "-";
+}
+
+static const char *address_text(const void *x, char out[48])
+{
+    (void)out;
+    return ((const sherd_node_info *)x)->address;
+}
+
+/* Sets the columns of a table: the first ones are as wide as their longest cells. */
+static void set_columns(sherd__column out[9], sherd_cluster *c)
+{
+    const sherd__column all[9] = {
+        { "node", -4, "name", NULL },
+        { "domain", -6, NULL, domain_text },
+        { "address", -7, NULL, address_text },
+        { "threads", 7, "threads", NULL },
+        { "free", 7, NULL, free_text },
+        { "latency", 7, "latency", NULL },
+        { "uptime", 6, NULL, uptime_text },
+        { "work", 0, NULL, work_text },
+        { NULL, 0, NULL, NULL },
+    };
+    memcpy(out, all, sizeof all);
+    for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
+        sherd_node_info n = { .size = sizeof n };
+        if (sherd_cluster_node_at(c, i, &n, NULL)) continue; /* there is one */
+        const char *const cells[] = { n.name, domain_text(&n, NULL), n.address };
+        for (unsigned k = 0; k < sizeof cells / sizeof *cells; k++)
+            if ((int)strlen(cells[k]) > -out[k].width) out[k].width = -(int)strlen(cells[k]);
+    }
+}
+
+static void print_node(const sherd__cli *cli, const sherd__column *columns,
+                       const sherd_node_info *n)
+{
+    char line[512], bytes[24];
+    if (n->state != SHERD_NODE_UP) {
+        sherd__cli_print_prose(4, "%*s  %*s  %s  cannot be reached: %s", columns[0].width, n->name,
+                               columns[1].width, domain_text(n, NULL), n->address, n->why);
+        return;
+    }
+    sherd__cli_print("%s", sherd__row_text(line, sizeof line, columns, n, sherd_node_info_fields));
+    if (cli->verbose > 0)
+        sherd__cli_print("    %s, backend %s, %" PRIu32 " device%s, %s of memory", n->software,
+                         n->backend, n->devices, n->devices == 1 ? "" : "s",
+                         sherd__cli_bytes(n->memory, bytes));
 }
 
 static json_t *node_object(const sherd_node_info *n)
@@ -194,20 +222,21 @@ static json_t *node_object(const sherd_node_info *n)
 
 static int print_nodes(sherd__cli *cli, sherd_cluster *c, sherd_diag *d)
 {
-    char line[256];
+    char line[512];
+    sherd__column columns[9];
     uint32_t len = sherd_cluster_size(c), away = 0;
     json_t *all = json_array();
     int err = 0;
+    set_columns(columns, c);
     if (!cli->json)
         sherd__cli_say(cli, "%s",
-                       sherd__row_text(line, sizeof line, node_columns, NULL,
-                                       sherd_node_info_fields));
+                       sherd__row_text(line, sizeof line, columns, NULL, sherd_node_info_fields));
     for (uint32_t i = 0; i < len; i++) {
         sherd_node_info n = { .size = sizeof n };
         if (sherd_cluster_node_at(c, i, &n, NULL)) continue; /* there is one */
         away += n.state != SHERD_NODE_UP;
         json_array_append_new(all, node_object(&n));
-        if (!cli->json) print_node(&n);
+        if (!cli->json) print_node(cli, columns, &n);
     }
     if (away)
         err = sherd__fail(d, SHERD_EFEWNODES,
@@ -319,10 +348,10 @@ static const sherd__verb status = {
     .summary = "list the nodes and their state; exit 7 if some are gone",
     .details =
         "Without --nodes, lists the local nodes that `sherd cluster up` started. With --nodes, "
-        "connects to each node of the list and prints its version, threads, memory and what "
-        "is free of it, the round-trip time, the time since it started, and how many tasks "
-        "it has, of all coordinators. A node that does not answer within 5 seconds is "
-        "listed with the reason.",
+        "connects to each node of the list and prints its name, domain, address, threads, free "
+        "memory, the round-trip time, the time since it started, and how many tasks it has, of "
+        "all coordinators; -v adds its version, backend and memory. A node that does not answer "
+        "within 5 seconds is listed with the reason.",
     .examples = status_examples,
     .options = status_options,
     .run = run_status,

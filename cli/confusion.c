@@ -18,11 +18,9 @@
 #define RIGHT 10     /* of the last column */
 #define MISTAKES 10u
 
-/* Writes the name of a class, at most `most` columns wide. A name of several bytes a character is
- * never cut within one. */
-static const char *name_of(const sherd__confusion *c, size_t i, int most, char out[96])
+const char *sherd__class_name(const sherd_model *m, size_t i, int most, char out[96])
 {
-    const char *name = sherd_model_class_name(c->model, i);
+    const char *name = sherd_model_class_name(m, i);
     char plain[384]; /* the names are those of a file */
     int columns = 0;
     size_t at = 0;
@@ -38,6 +36,11 @@ static const char *name_of(const sherd__confusion *c, size_t i, int most, char o
     }
     out[at] = '\0';
     return out;
+}
+
+static const char *name_of(const sherd__confusion *c, size_t i, int most, char out[96])
+{
+    return sherd__class_name(c->model, i, most, out);
 }
 
 static int columns_of(const char *text)

@@ -109,11 +109,19 @@ static int show_task(demo *m, sherd_diag *d)
         json_object_set_new(m->out, "data", json_string(folder ? "idx" : "generated"));
         return 0;
     }
-    printf("Layer 1 of a %zu-%u-10 network: %zu %s images, %zu x %zu (%.0f %% zeros), times "
-           "%zu x %u weights\n",
-           m->x.cols, HIDDEN, m->x.rows, folder ? "IDX" : "generated", m->x.rows, m->x.cols,
-           100 * zeros, m->x.cols, HIDDEN);
+    sherd__cli_print_prose(
+        2,
+        "Layer 1 of a %zu-%u-10 network: %zu %s images, %zu x %zu (%.0f %% zeros), times "
+        "%zu x %u weights",
+        m->x.cols, HIDDEN, m->x.rows, folder ? "IDX" : "generated", m->x.rows, m->x.cols,
+        100 * zeros, m->x.cols, HIDDEN);
     return 0;
+}
+
+/* Seven nodes fit a line of 80 columns. */
+static void begin_cell(uint32_t node)
+{
+    if (node % 7 == 0) printf("\n   ");
 }
 
 static void show_nodes(demo *m)
@@ -131,10 +139,10 @@ static void show_nodes(demo *m)
             json_t *o = json_object();
             sherd__fields_json_of(o, &info, sherd_node_info_fields, names);
             json_array_append_new(nodes, o);
-        } else if (info.pid > 0) {
-            printf(" %ld", (long)info.pid);
         } else {
-            printf(" -"); /* its pid is unknown */
+            begin_cell(i);
+            if (info.pid > 0) printf(" %ld", (long)info.pid);
+            else printf(" -"); /* its pid is unknown */
         }
     }
     if (!nodes) putchar('\n');
@@ -145,8 +153,10 @@ static void show_nodes(demo *m)
 static void show_exposures(const sherd_report *r)
 {
     printf("  exposures, columns per node:");
-    for (uint32_t i = 0; i < r->nodes; i++)
+    for (uint32_t i = 0; i < r->nodes; i++) {
+        begin_cell(i);
         printf(" %" PRIu32 " (%.0f %%)", r->planned[i], 100 * r->exposed_a[i]);
+    }
     putchar('\n');
 }
 
@@ -156,11 +166,14 @@ static void show_check(const sherd_check *x)
         printf("  equal: %s\n", x->equal ? "yes, bit for bit" : "NO");
         return;
     }
-    printf("  differences from the local product: at most %.2g; %.1f %% of the "
-           "entries equal in every bit, numpy.isclose %.1f %%\n  each within the bound of float64, "
-           "gamma_k |X||W|: %s, the largest %.2g of it\n",
-           x->max_abs, sherd__work_percent(x->bit_equal, x->entries),
-           sherd__work_percent(x->isclose, x->entries), x->equal ? "yes" : "NO", x->worst);
+    sherd__cli_print_prose(4,
+                           "  differences from the local product: at most %.2g; %.1f %% of the "
+                           "entries equal in every bit, numpy.isclose %.1f %%",
+                           x->max_abs, sherd__work_percent(x->bit_equal, x->entries),
+                           sherd__work_percent(x->isclose, x->entries));
+    sherd__cli_print_prose(
+        4, "  each within the bound of float64, gamma_k |X||W|: %s, the largest %.2g of it",
+        x->equal ? "yes" : "NO", x->worst);
 }
 
 static json_t *run_object(const sherd_operation_info *x, double local)
@@ -271,12 +284,16 @@ static void show_end(demo *m, double seconds)
     }
     printf("\nBLAS calls of this process besides the comparisons: %" PRIu64 "; all in %s\n"
            "\nTry next:\n"
-           "  sherd demo -n 3                                     with fewer nodes\n"
-           "  sherd multiply A.npy B.npy -o C.npy -n 7 --check    your own matrices\n"
-           "  sherd multiply A.npy B.npy -o C.npy -n 7 --scheme share --colluding 1    hidden from "
-           "each node\n"
-           "  sherd multiply A.npy B.npy -n 7 --dry-run           what each scheme would cost\n"
-           "  sherd help                                          all verbs\n",
+           "  sherd demo -n 3\n"
+           "      the same with fewer nodes\n"
+           "  sherd multiply A.npy B.npy -o C.npy -n 7 --check\n"
+           "      multiplies your own matrices\n"
+           "  sherd multiply A.npy B.npy -o C.npy -n 7 --scheme share --colluding 1\n"
+           "      hides them from each node\n"
+           "  sherd multiply A.npy B.npy -n 7 --dry-run\n"
+           "      predicts what each scheme costs\n"
+           "  sherd help\n"
+           "      lists all verbs\n",
            besides, sherd__cli_seconds(seconds, t));
 }
 

@@ -57,12 +57,12 @@ static void report_check(checkup *c, level l, int err, const char *name, const c
         return;
     }
     if (l == GOOD && c->cli->quiet) return;
-    sherd__cli_print("%-8s %-12s %s",
-                     l == GOOD      ? "ok"
-                     : l == WARNING ? "WARNING"
-                                    : "FAILED",
-                     name, text);
-    if (hint) sherd__cli_print("%21s try: %s", "", hint);
+    sherd__cli_print_prose(22, "%-8s %-12s %s",
+                           l == GOOD      ? "ok"
+                           : l == WARNING ? "WARNING"
+                                          : "FAILED",
+                           name, text);
+    if (hint) sherd__cli_print_prose(27, "%21s try: %s", "", hint);
 }
 
 /* ---- libraries and BLAS ---------------------------------------------------------------------- */

@@ -114,14 +114,14 @@ void sherd__help_short(FILE *out)
         if (!(*v)->hidden)
             at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", (*v)->name,
                                    v[1] ? ", " : "");
-    fputs("sherd splits matrix products into fragments, has them computed by machines that are\n"
-          "not trusted with the whole, and puts the results together.\n\n"
+    fputs("sherd splits matrix products into fragments, has them computed by machines that\n"
+          "are not trusted with the whole, and puts the results together.\n\n"
           "  sherd demo                                a demonstration on 7 local nodes\n"
           "  sherd multiply A.npy B.npy -o C.npy -n 7  a product over 7 local nodes\n"
           "  sherd help VERB                           examples and options of a verb\n\n"
           "Verbs: ",
           out);
-    sherd__print_filled(out, names, 7, 7, 88);
+    sherd__print_filled(out, names, 7, 7, WIDTH);
     fputs("`sherd help` describes each verb.\n", out);
 }
 

@@ -347,6 +347,16 @@ static int complete(sherd__opts *o, const char *title, sherd_diag *d)
     return 0;
 }
 
+/* Returns whether an argument is the unit of a number that was typed as a word of its own. */
+static bool is_unit(const char *arg)
+{
+    static const char *const units[] = { "steps", "step", "s", "ms", "m",  "min", "h",
+                                         "K",     "M",    "G", "T",  "KB", "MB",  "GB" };
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(arg, units[i]) == 0) return true;
+    return false;
+}
+
 static int count_args(const sherd__cli *cli, sherd_diag *d)
 {
     const sherd__verb *v = cli->verb;
@@ -354,7 +364,10 @@ static int count_args(const sherd__cli *cli, sherd_diag *d)
     bool many = v->args_max >= 0 && cli->args_len > v->args_max;
     if (!few && !many) return 0;
     char hint[80], expected[48];
-    snprintf(hint, sizeof hint, "sherd help %s", cli->title);
+    if (many && is_unit(cli->args[v->args_max]))
+        snprintf(hint, sizeof hint, "a number and its unit are one word: 10%s",
+                 cli->args[v->args_max]);
+    else snprintf(hint, sizeof hint, "sherd help %s", cli->title);
     if (v->args_max == 0)
         return sherd__fail(d, SHERD_EINVAL, hint, "takes no arguments, found '%.60s'",
                            cli->args[0]);

@@ -148,7 +148,7 @@ static void write_epochs(text *t, const sherd__plot *p)
     say(t, "# epoch, loss, loss of validation, accuracy, accuracy of validation\n$curves << END\n");
     for (size_t i = 0; i < p->epochs_len && !t->err; i++) {
         const sherd__plot_epoch *e = &p->epochs[i];
-        say(t, "%.17g %.17g %.17g %.17g %.17g\n", e->epoch, e->cost, e->validation_cost,
+        say(t, "%.17g %.17g %.17g %.17g %.17g\n", e->epoch, e->loss, e->validation_loss,
             e->accuracy, e->validation_accuracy);
     }
     say(t, "END\n");
@@ -212,7 +212,7 @@ typedef struct panel {
 static const panel panels[] = {
     { "loss",
       { 2, 3 },
-      { offsetof(sherd__plot_epoch, cost), offsetof(sherd__plot_epoch, validation_cost) },
+      { offsetof(sherd__plot_epoch, loss), offsetof(sherd__plot_epoch, validation_loss) },
       false,
       0.95 },
     { "accuracy",
@@ -310,6 +310,15 @@ static void draw_curves(text *t, const sherd__plot *p, const panel *q)
     say(t, "%s\n", first ? "NaN notitle" : "");
 }
 
+/* Returns the distance of labels on an axis of whole numbers: 1, 2 or 5 times a power of ten, so
+ * that there are at most seven, or eleven short ones. In a narrow panel, those of gnuplot touch. */
+static double step_of(double extent)
+{
+    double least = extent / 6, ten = pow(10, floor(log10(fmax(least, 1))));
+    if (extent <= 10) return 1;
+    return ten * (least <= ten ? 1 : least <= 2 * ten ? 2 : least <= 5 * ten ? 5 : 10);
+}
+
 /* Sets the horizontal axis of epochs. */
 static void set_epochs(text *t, const sherd__plot *p)
 {
@@ -319,21 +328,36 @@ static void set_epochs(text *t, const sherd__plot *p)
         low -= 0.5;
         high += 0.5;
     }
-    say(t, "set xrange [%.17g:%.17g]\n", low, high);
-    if (high - low <= 10) say(t, "set xtics 1\n");
+    say(t, "set xrange [%.17g:%.17g]\nset xtics %g\n", low, high, step_of(high - low));
+}
+
+/* Sets an axis label: the input's name, or its place. */
+static void label_input(text *t, const sherd__plot *p, unsigned k)
+{
+    char q[2 * PATH_MAX];
+    const char *name = p->inputs[k] ? p->inputs[k] : k ? "second input" : "first input";
+    say(t, "set %clabel '%s%s' noenhanced\n", "xy"[k], quoted(name, q),
+        p -> standardised ? ", standardised" : "");
 }
 
 static void draw_plane(text *t, const sherd__plot *p)
 {
+    char q[2 * PATH_MAX];
     say(t, "unset arrow; unset label; unset key; unset logscale; set tics autofreq\n");
     say(t, "set format y '%%g'\nset xrange [%.17g:%.17g]; set yrange [%.17g:%.17g]\n", p->low[0],
         p->high[0], p->low[1], p->high[1]);
     say(t, "set label 2 'decision regions, and the examples' at graph 0, graph 1.08 left\n"
-           "set xlabel 'first input'\n"
-           "set ylabel 'second input'\nset size ratio -1\n"
+           "set size ratio -1\n"
            "set style fill solid noborder\nunset grid\n");
-    say(t, "plot $regions using 1:3:1:2:3:4:6 with boxxyerror lc rgb variable, "
-           "$points using 1:2:4 with points pt 7 ps 0.4 lc rgb variable\n");
+    for (unsigned k = 0; k < 2; k++) label_input(t, p, k);
+    if (p->classes_len > 0)
+        say(t, "set key noenhanced outside right center vertical Left reverse title 'class'\n");
+    say(t, "plot $regions using 1:3:1:2:3:4:6 with boxxyerror lc rgb variable notitle, "
+           "$points using 1:2:4 with points pt 7 ps 0.4 lc rgb variable notitle");
+    for (uint32_t i = 0; i < p->classes_len; i++)
+        say(t, ", NaN with points pt 7 ps 0.8 lc rgb '#%06x' title '%s'", colour_of(i),
+            quoted(p->classes[i], q));
+    say(t, "\n");
 }
 
 static int write_script(const sherd__plot *p, const char *path, sherd__file *file, sherd_diag *d)

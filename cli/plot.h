@@ -15,8 +15,11 @@
 /** NAN means that a figure does not exist. A curve without figures is left out. epoch ascends, and
  *  may have a fraction. */
 typedef struct sherd__plot_epoch {
-    double epoch, cost, validation_cost, accuracy, validation_accuracy;
+    double epoch, loss, validation_loss, accuracy, validation_accuracy;
 } sherd__plot_epoch;
+
+/** Most classes that have a colour of their own, and so a legend. */
+#define SHERD__PLOT_CLASSES 10u
 
 /** All borrowed. */
 typedef struct sherd__plot {
@@ -29,7 +32,11 @@ typedef struct sherd__plot {
     size_t points_len;
     const uint32_t *regions; /* side x side: the class at the centre of each cell; rows ascend */
     size_t side;
-    double low[2], high[2]; /* the rectangle of the cells */
+    double low[2], high[2];    /* the rectangle of the cells */
+    const char *inputs[2];     /* names of the axes; NULL: they have none */
+    bool standardised;         /* the axes are of standardised inputs */
+    const char (*classes)[96]; /* their names, for the legend */
+    size_t classes_len;        /* 0: no legend */
 } sherd__plot;
 
 /** Checks before the work that `path` ends in .svg or .png (SHERD_EINVAL), and that it and

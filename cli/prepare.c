@@ -39,9 +39,12 @@ static int show(sherd__cli *cli, sherd_diag *d)
     int err = sherd_masks_get(cli->args[0], NULL, &i, d);
     if (err) return err;
     if (cli->json) return print_json(cli, cli->args[0], &i, d);
-    printf("%" PRIu64 " of %" PRIu64 " rows are left; for a B of %" PRIu64 " x %" PRIu64
-           ", %" PRIu32 " bits of A and %" PRIu32 " of B, %" PRIu32 " prime%s\n",
-           i.left, i.rows, i.k, i.m, i.bits_a, i.bits_b, i.primes, i.primes == 1 ? "" : "s");
+    sherd__cli_print_prose(2,
+                           "%" PRIu64 " of %" PRIu64 " rows are left; for a B of %" PRIu64
+                           " x %" PRIu64 ", %" PRIu32 " bits of A and %" PRIu32 " of B, %" PRIu32
+                           " prime%s",
+                           i.left, i.rows, i.k, i.m, i.bits_a, i.bits_b, i.primes,
+                           i.primes == 1 ? "" : "s");
     return 0;
 }
 

@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -33,15 +32,6 @@ void sherd__progress_init(sherd__progress_line *p, FILE *out, sherd__progress_mo
     *p = (sherd__progress_line){
         .out = out, .mode = mode, .what = what, .unit = unit, .started = now, .drawn = -1
     };
-}
-
-static int columns_of(FILE *out)
-{
-    struct winsize w;
-    if (ioctl(fileno(out), TIOCGWINSZ, &w) == 0 && w.ws_col > 0) return w.ws_col;
-    const char *columns = getenv("COLUMNS");
-    int n = columns ? atoi(columns) : 0;
-    return n > 0 ? n : 80;
 }
 
 /* Formats the rate and the time left, or nothing while they would be too inaccurate. */
@@ -73,7 +63,7 @@ static size_t whole_fields(const char *text, size_t room)
 static void draw_bar(sherd__progress_line *p, int percent, const char *text)
 {
     char cells[BAR_CELLS + 1], front[64];
-    int width = columns_of(p->out) - 1; /* the last column would wrap on some terminals */
+    int width = sherd__cli_columns(p->out) - 1; /* the last column would wrap on some terminals */
     int fixed = snprintf(front, sizeof front, "%.40s %3d %%", p->what, percent);
     int room = width - fixed - 3; /* " [" and "]" */
     int bar = room - 2 - (int)strlen(text);

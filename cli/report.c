@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/limit.h"
@@ -48,12 +49,32 @@ bool sherd__cli_colour(void)
 typedef struct {
     char text[4096];
     size_t len;
-    FILE *to; /* NULL: stderr */
+    FILE *to;
+    int width;  /* text of put_plain is broken at blanks before this column; 0: not broken */
+    int indent; /* blanks before a continued line */
+    int at;     /* columns of the line so far */
 } words;
+
+int sherd__cli_columns(FILE *out)
+{
+    struct winsize w;
+    if (ioctl(fileno(out), TIOCGWINSZ, &w) == 0 && w.ws_col > 0) return w.ws_col;
+    const char *columns = getenv("COLUMNS");
+    int n = columns ? atoi(columns) : 0;
+    return n > 0 ? n : 80;
+}
+
+/* Makes text that is broken before the last column of a terminal. Other readers get whole lines. */
+static words prose(FILE *to)
+{
+    words w = { .to = to, .indent = 2 };
+    if (isatty(fileno(to)) == 1) w.width = sherd__cli_columns(to) - 1;
+    return w;
+}
 
 static void speak(words *w)
 {
-    (void)fwrite(w->text, 1, w->len, w->to ? w->to : stderr);
+    (void)fwrite(w->text, 1, w->len, w->to);
     w->len = 0;
 }
 
@@ -64,10 +85,21 @@ static void add(words *w, const char *text, size_t len)
     w->len += len;
 }
 
-/* Appends our own text unchanged. */
+/* Appends our own text unchanged, with no escapes of the terminal. */
 static void put(words *w, const char *text)
 {
+    const char *line = strrchr(text, '\n');
     add(w, text, strlen(text));
+    w->at = line ? (int)strlen(line + 1) : w->at + (int)strlen(text);
+}
+
+/* Appends text in a colour: an SGR sequence such as "1;31". */
+static void put_colour(words *w, const char *colour, const char *text)
+{
+    bool shown = sherd__cli_colour();
+    if (shown) add(w, "\033[", 2), add(w, colour, strlen(colour)), add(w, "m", 1);
+    put(w, text);
+    if (shown) add(w, "\033[0m", 4);
 }
 
 /* Reads a character of UTF-8. Returns its length; 0: these bytes are none. */
@@ -116,14 +148,50 @@ static size_t next_plain(const char **text, char out[12])
     return (size_t)snprintf(out, 12, code > 0xff ? "\\u%04x" : "\\x%02x", code);
 }
 
+/* Returns the columns of an escape or of one character of UTF-8. */
+static int columns_of(const char *code, size_t len)
+{
+    return (code[0] & 0x80) != 0 ? 1 : (int)len;
+}
+
+/* Returns whether a line may end at text, which follows `before`: not within a quoted command, so
+ * that it can be copied, nor between a number and its unit. */
+static bool is_break(const char *text, char before, bool quoted)
+{
+    return *text == ' ' && !quoted && !(before >= '0' && before <= '9');
+}
+
+/* Returns the columns from text to the next place where a line may end. */
+static int word_columns(const char *text)
+{
+    char code[12];
+    char before = ' ';
+    int columns = 0;
+    for (bool quoted = false; *text != '\0' && !is_break(text, before, quoted); before = text[-1]) {
+        quoted ^= *text == '`';
+        size_t len = next_plain(&text, code);
+        columns += columns_of(code, len);
+    }
+    return columns;
+}
+
 /* Appends text of others, escaped. File names, arguments and messages of nodes may contain
  * characters that a terminal obeys. */
 static void put_plain(words *w, const char *text)
 {
-    char code[12];
-    while (*text != '\0') {
+    char code[12], before = ' ';
+    for (bool quoted = false; *text != '\0'; before = text[-1]) {
+        quoted ^= *text == '`';
+        if (w->width > 0 && is_break(text, before, quoted) && w->at > w->indent &&
+            w->at + 1 + word_columns(text + 1) > w->width) {
+            text += strspn(text, " ");
+            add(w, "\n", 1);
+            for (w->at = 0; w->at < w->indent; w->at++) add(w, " ", 1);
+            continue;
+        }
         size_t len = next_plain(&text, code);
         add(w, code, len);
+        w->at += columns_of(code, len);
     }
 }
 
@@ -159,10 +227,20 @@ void sherd__cli_print(const char *fmt, ...)
     va_end(args);
 }
 
+void sherd__cli_print_prose(int indent, const char *fmt, ...)
+{
+    words w = prose(stdout);
+    va_list args;
+    w.indent = indent;
+    va_start(args, fmt);
+    say(&w, fmt, args);
+    va_end(args);
+}
+
 void sherd__cli_say(const sherd__cli *cli, const char *fmt, ...)
 {
     if (cli->quiet) return;
-    words w = { .len = 0 };
+    words w = prose(stderr);
     va_list args;
     va_start(args, fmt);
     say(&w, fmt, args);
@@ -172,7 +250,7 @@ void sherd__cli_say(const sherd__cli *cli, const char *fmt, ...)
 void sherd__cli_note(const sherd__cli *cli, const char *fmt, ...)
 {
     if (cli->quiet || cli->verbose < 1) return;
-    words w = { .len = 0 };
+    words w = prose(stderr);
     va_list args;
     va_start(args, fmt);
     say(&w, fmt, args);
@@ -181,13 +259,14 @@ void sherd__cli_note(const sherd__cli *cli, const char *fmt, ...)
 
 void sherd__cli_warn(const sherd__cli *cli, const char *fmt, ...)
 {
-    bool colour = sherd__cli_colour();
-    words w = { .len = 0 };
+    words w = prose(stderr);
     va_list args;
     va_start(args, fmt);
     put(&w, "sherd: ");
     put(&w, cli->title);
-    put(&w, colour ? ": \033[33mwarning:\033[0m " : ": warning: ");
+    put(&w, ": ");
+    put_colour(&w, "33", "warning:");
+    put(&w, " ");
     say(&w, fmt, args);
     va_end(args);
 }
@@ -288,14 +367,16 @@ static const char *remedy(int err, const sherd_diag *d)
 static void print_error(const sherd__cli *cli, int err, const sherd_diag *d)
 {
     const char *hint = remedy(err, d);
-    words w = { .len = 0 };
+    words w = prose(stderr);
     sherd__progress_clear();
-    put(&w, sherd__cli_colour() ? "\033[1;31msherd:\033[0m " : "sherd: ");
+    put_colour(&w, "1;31", "sherd:");
+    put(&w, " ");
     put(&w, cli->title);
     if (*cli->title) put(&w, ": ");
     put_plain(&w, *d->message ? d->message : sherd_strerror(err));
     if (*hint != '\0') {
         put(&w, "\n  try: ");
+        w.indent = w.at;
         put_plain(&w, hint);
     }
     put(&w, "\n");

@@ -1,7 +1,7 @@
 /*
  * `sherd train NAME|CONFIG`. All errors in recipe, data and options are found before nodes are
- * started. The model is written after training, if nothing has failed, so an earlier model survives
- * a failure.
+ * started. The model's file is opened then, too, with the space that it needs, but gets its name
+ * after training, if nothing has failed, so an earlier model survives a failure.
  */
 #include "cli/train.h"
 
@@ -91,15 +91,14 @@ static int prepare(sherd__train *t, sherd_diag *d)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-/* Saves the model. If the disk has become full, saves it elsewhere, so that hours of training are
- * not lost. */
+/* Saves the model. If that fails, saves it elsewhere, so that hours of training are not lost. */
 static int save(sherd__train *t, sherd_diag *d)
 {
     const char *output = sherd__opt_text(t->cli, "output"), *folder = getenv("TMPDIR");
     const sherd_model *model = sherd_training_model(t->training);
     char other[PATH_MAX];
     if (!output) return 0;
-    int err = sherd_model_save(model, output, d);
+    int err = sherd_model_file_save(t->file, model, d);
     if (!err) return 0;
     uint64_t name; /* that other users of the folder cannot guess */
     sherd__entropy os = sherd__entropy_os();
@@ -144,7 +143,8 @@ static int train(sherd__train *t, sherd_diag *d)
 static int run(sherd__train *t, sherd_diag *d)
 {
     const char *output = sherd__opt_text(t->cli, "output");
-    int err = output ? sherd_model_room(sherd_training_model(t->training), output, d) : 0;
+    int err = 0;
+    if (output) err = sherd_model_file_open(&t->file, sherd_training_model(t->training), output, d);
     if (!err && t->o.by == SHERD_BY_PRODUCTS)
         err = sherd__remote_products_open(&t->cluster, &t->over, t->cli, d);
     else if (!err && t->over.nodes) err = sherd__nodes_open(&t->cluster, t->cli, NULL, d);
@@ -165,6 +165,7 @@ static int run_train(sherd__cli *cli, sherd_diag *d)
     sherd__jsonl_close(&t.log);
     sherd__jsonl_close(&t.trace);
     sherd__free(t.confusion.counts);
+    sherd_model_file_close(t.file);
     sherd_training_free(t.training);
     sherd_model_free(t.initial);
     sherd_recipe_free(t.recipe);

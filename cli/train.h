@@ -37,6 +37,7 @@ typedef struct sherd__train {
     sherd_training *training;
     sherd_cluster *cluster;
 
+    sherd_model_file *file;  /* of --output, or NULL */
     sherd__jsonl log, trace; /* --log, --trace; fd is -1 without it */
     bool trace_failed;       /* a line of the trace could not be written */
     sherd__progress_line progress;

@@ -49,6 +49,21 @@ static int decide(sherd__train *t, const sherd__plot *p, uint32_t *regions, sher
     return err;
 }
 
+#define NAME_MOST 16 /* columns of a class's name in the legend */
+
+/* Sets what axes and classes are called. More classes than colours have no legend. */
+static void name_plane(sherd__train *t, sherd__plot *p, char classes[SHERD__PLOT_CLASSES][96])
+{
+    const sherd_model *m = sherd_training_model(t->training);
+    size_t len = sherd_model_outputs(m);
+    p->standardised = strstr(sherd_recipe_text(t->recipe), "\nstandardise = yes\n") != NULL;
+    for (size_t k = 0; k < 2; k++) p->inputs[k] = sherd_model_input_name(m, k);
+    if (len > SHERD__PLOT_CLASSES) return;
+    for (size_t i = 0; i < len; i++) sherd__class_name(m, i, NAME_MOST, classes[i]);
+    p->classes = (const char(*)[96])classes;
+    p->classes_len = len;
+}
+
 static int add_plane(sherd__train *t, sherd__plot *p, double **points, uint32_t **regions,
                      sherd_diag *d)
 {
@@ -75,6 +90,7 @@ static int draw(sherd__train *t, const char *path, bool plane, sherd_diag *d)
     sherd_diag why = { 0 };
     double *points = NULL;
     uint32_t *regions = NULL;
+    char classes[SHERD__PLOT_CLASSES][96];
     bool drawn = true;
     sherd_train_report r = { .size = sizeof r };
     (void)!sherd_training_report_get(t->training, &r, NULL);
@@ -85,11 +101,12 @@ static int draw(sherd__train *t, const char *path, bool plane, sherd_diag *d)
     sherd__plot_epoch *epochs = sherd__calloc(p.epochs_len, sizeof *epochs);
     int err = epochs ? 0 : sherd__fail_memory(d, "the plot");
     for (size_t i = 0; !err && (e = sherd_training_epoch_at(t->training, i)); i++) {
-        epochs[i] = (sherd__plot_epoch){ (double)e->step / each, e->cost, e->validation_cost,
+        epochs[i] = (sherd__plot_epoch){ (double)e->step / each, e->loss, e->validation_loss,
                                          e->accuracy, e->validation_accuracy };
     }
     p.epochs = epochs;
     if (!err && plane) err = add_plane(t, &p, &points, &regions, d);
+    if (p.points) name_plane(t, &p, classes);
     if (!err && (err = sherd__plot_draw(&p, path, &drawn, &why)) != 0)
         sherd__fail(d, err, why.hint, "%s", why.message);
     if (!err && !drawn) sherd__cli_warn(t->cli, "%s: %s", why.message, why.hint);

@@ -15,7 +15,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 
-#define LOG_SCHEMA "sherd/train-log/1"
+#define LOG_SCHEMA "sherd/train-log/2"
 #define SAME_FRACTION 5e-4 /* less than is printed */
 #define LOG_DIGITS 17      /* restore every bit */
 #define TRACE_DIGITS 9
@@ -148,7 +148,7 @@ static json_t *secure_object(const sherd__train *t)
 /* Sets how early stopping ended, if the recipe has patience. */
 static void set_best(json_t *o, const sherd_train_report *r)
 {
-    static const char *const names[] = { "stopped_early", "best_step", "best_cost", "best_accuracy",
+    static const char *const names[] = { "stopped_early", "best_step", "best_loss", "best_accuracy",
                                          NULL };
     if (r->best_step == 0) return;
     sherd__fields_json_of(o, r, sherd_train_report_fields, names);
@@ -271,7 +271,7 @@ void sherd__train_on_progress(void *train, const sherd_progress *p)
     if (!isnan(r.accuracy)) snprintf(a, sizeof a, "  accuracy %.4f", r.accuracy);
     int at = snprintf(text, sizeof text,
                       "epoch %" PRIu64 "/%" PRIu64 "  loss %s%s  %.0f examples/s",
-                      (r.step - 1) / r.steps_per_epoch + 1, r.epochs, figure(r.cost, "%.4f", c), a,
+                      (r.step - 1) / r.steps_per_epoch + 1, r.epochs, figure(r.loss, "%.4f", c), a,
                       r.examples_per_second);
     if (r.nodes > 0)
         snprintf(text + at, sizeof text - (size_t)at, "  %" PRIu32 " node%s  %s", p->nodes_up,
@@ -302,49 +302,67 @@ int sherd__train_on_epoch(void *train, const sherd_epoch *e, sherd_diag *d)
 
 /* ---- at the end ------------------------------------------------------------------------------ */
 
-static void print_allreduce(const sherd__train *t)
+#define SENTENCE 600
+
+/* Appends to a sentence, as far as there is room. */
+__attribute__((format(printf, 2, 3))) static void add(char text[SENTENCE], const char *fmt, ...)
+{
+    size_t at = strlen(text);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text + at, SENTENCE - at, fmt, args);
+    va_end(args);
+}
+
+static void add_allreduce(char text[SENTENCE], const sherd__train *t)
 {
     sherd_train_allreduce r = { .size = sizeof r };
     char out[24], examples[24];
     if (sherd_training_allreduce_get(t->training, &r, NULL) != 0) return;
-    printf(", %s among %" PRIu32 " node%s: %s on links between them; examples sent %s", r.by,
-           r.members, r.members == 1 ? "" : "s",
-           sherd__cli_bytes(r.link_bytes_out + r.link_bytes_in, out),
-           sherd__cli_bytes(r.examples_bytes, examples));
+    add(text, ", %s among %" PRIu32 " node%s: %s on links between them; examples sent %s", r.by,
+        r.members, r.members == 1 ? "" : "s",
+        sherd__cli_bytes(r.link_bytes_out + r.link_bytes_in, out),
+        sherd__cli_bytes(r.examples_bytes, examples));
     if (r.repeated)
-        printf("; %" PRIu64 " round%s repeated", r.repeated, r.repeated == 1 ? " was" : "s were");
+        add(text, "; %" PRIu64 " round%s repeated", r.repeated,
+            r.repeated == 1 ? " was" : "s were");
 }
 
 static void print_gradients(const sherd__train *t, const sherd_train_report *all)
 {
     sherd_train_gradients r = { .size = sizeof r };
+    char text[SENTENCE] = "";
     if (sherd_training_gradients_get(t->training, &r, NULL) != 0) return;
-    printf("by gradients: %" PRIu64 " update%s", r.updates, r.updates == 1 ? "" : "s");
+    add(text, "by gradients: %" PRIu64 " update%s", r.updates, r.updates == 1 ? "" : "s");
     if (all->among)
-        printf(", among %" PRIu32 " process%s by %s", all->processes,
-               all->processes == 1 ? "" : "es", all->among);
-    else if (r.in_process) printf(", %" PRIu32 " thread%s", r.threads, r.threads == 1 ? "" : "s");
-    print_allreduce(t);
+        add(text, ", among %" PRIu32 " process%s by %s", all->processes,
+            all->processes == 1 ? "" : "es", all->among);
+    else if (r.in_process)
+        add(text, ", %" PRIu32 " thread%s", r.threads, r.threads == 1 ? "" : "s");
+    add_allreduce(text, t);
     if (r.async)
-        printf(", staleness %.2f on average, %" PRIu64 " at most", r.staleness_mean,
-               r.staleness_most);
-    if (r.dropped) printf("; %" PRIu64 " parts of lost nodes did not count", r.dropped);
-    printf("\n");
+        add(text, ", staleness %.2f on average, %" PRIu64 " at most", r.staleness_mean,
+            r.staleness_most);
+    if (r.dropped) add(text, "; %" PRIu64 " parts of lost nodes did not count", r.dropped);
+    sherd__cli_print_prose(2, "%s", text);
 }
 
 static void print_secure(const sherd__train *t)
 {
     sherd_train_secure r = { .size = sizeof r };
+    char text[SENTENCE] = "";
     if (sherd_training_secure_get(t->training, &r, NULL) != 0) return;
-    printf("by gradients: %" PRIu64 " update%s", r.updates, r.updates == 1 ? "" : "s");
-    if (r.dropped) printf("; %" PRIu64 " parts of lost nodes did not count", r.dropped);
-    printf("\n");
+    add(text, "by gradients: %" PRIu64 " update%s", r.updates, r.updates == 1 ? "" : "s");
+    if (r.dropped) add(text, "; %" PRIu64 " parts of lost nodes did not count", r.dropped);
+    sherd__cli_print_prose(2, "%s", text);
     if (isfinite(r.epsilon))
-        printf(
+        sherd__cli_print_prose(
+            2,
             "privacy: epsilon %.4g at delta %g for adding or removing one example, after %" PRIu64
-            " round%s (noise %g, clipped at %g)\n",
+            " round%s (noise %g, clipped at %g)",
             r.epsilon, r.delta, r.rounds, r.rounds == 1 ? "" : "s", r.noise, r.clip);
-    else printf("privacy: no bound, since rounds had no noise (--clip, --noise)\n");
+    else
+        sherd__cli_print_prose(2, "privacy: no bound, since rounds had no noise (--clip, --noise)");
 }
 
 /* Prints the exposures of one operation; room is for two numbers a node. The fractions of A and B
@@ -387,14 +405,16 @@ static void print_exposures(const sherd__train *t, const sherd_train_report *r)
 /* Says which parameters the model has. */
 static void print_best(const sherd_train_report *r)
 {
-    char cost[24], accuracy[40] = "";
+    char loss[24], accuracy[40] = "";
     if (r->best_step == 0) return;
     if (!isnan(r->best_accuracy))
         snprintf(accuracy, sizeof accuracy, ", accuracy %.5f", r->best_accuracy);
-    printf("%sthe model is that of epoch %" PRIu64 ", step %" PRIu64
-           ", which had the lowest validation loss: %s%s\n",
-           r->stopped_early ? "stopped early: " : "", (r->best_step - 1) / r->steps_per_epoch + 1,
-           r->best_step, figure(r->best_cost, "%.7f", cost), accuracy);
+    sherd__cli_print_prose(2,
+                           "%sthe model is that of epoch %" PRIu64 ", step %" PRIu64
+                           ", which had the lowest validation loss: %s%s",
+                           r->stopped_early ? "stopped early: " : "",
+                           (r->best_step - 1) / r->steps_per_epoch + 1, r->best_step,
+                           figure(r->best_loss, "%.7f", loss), accuracy);
 }
 
 static void print_end(const sherd__train *t)
@@ -404,27 +424,30 @@ static void print_end(const sherd__train *t)
     };
     sherd_train_report r = report_of(t);
     uint64_t steps = r.step - r.first_step;
-    char s[24], out[24], in[24];
+    char s[24], out[24], in[24], text[SENTENCE] = "";
     if (steps == 0) {
         printf("nothing to do: %" PRIu64 " steps had been made before\n", r.step);
     } else {
-        printf("\n%" PRIu64 " step%s in %s, %.0f examples/s, %s", steps, steps == 1 ? "" : "s",
-               sherd__cli_seconds(r.seconds, s), r.examples_per_second, r.sees);
-        if (r.nodes > 0)
-            printf("; %" PRIu32 " of %" PRIu32 " nodes up, %s out, %s in", r.nodes_up, r.nodes,
-                   sherd__cli_bytes(r.bytes_out, out), sherd__cli_bytes(r.bytes_in, in));
         printf("\n");
+        add(text, "%" PRIu64 " step%s in %s, %.0f examples/s, %s", steps, steps == 1 ? "" : "s",
+            sherd__cli_seconds(r.seconds, s), r.examples_per_second, r.sees);
+        if (r.nodes > 0)
+            add(text, "; %" PRIu32 " of %" PRIu32 " nodes up, %s out, %s in", r.nodes_up, r.nodes,
+                sherd__cli_bytes(r.bytes_out, out), sherd__cli_bytes(r.bytes_in, in));
+        sherd__cli_print_prose(2, "%s", text);
     }
     print_gradients(t, &r);
     print_secure(t);
     if (steps > 0) print_exposures(t, &r);
     print_best(&r);
     if (t->o.check)
-        printf("checked: all %" PRIu64
-               " parameters equal those of the same training computed locally, bit for bit, "
-               "after %s%" PRIu64 " epoch%s\n",
-               r.parameters, r.epochs_checked == 1 ? "" : "each of ", r.epochs_checked,
-               r.epochs_checked == 1 ? "" : "s");
+        sherd__cli_print_prose(
+            2,
+            "checked: all %" PRIu64
+            " parameters equal those of the same training computed locally, bit for bit, "
+            "after %s%" PRIu64 " epoch%s",
+            r.parameters, r.epochs_checked == 1 ? "" : "each of ", r.epochs_checked,
+            r.epochs_checked == 1 ? "" : "s");
     if (r.seed_known) printf("seed: %" PRIu64 "\n", r.seed_number);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         const char *path = sherd__opt_text(t->cli, files[i][0]);

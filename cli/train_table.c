@@ -34,7 +34,7 @@ static const char *accuracy_text(double x, char out[48])
 
 static const char *loss(const void *x, char out[48])
 {
-    return loss_text(EPOCH(x)->cost, out);
+    return loss_text(EPOCH(x)->loss, out);
 }
 
 static const char *accuracy(const void *x, char out[48])
@@ -44,7 +44,7 @@ static const char *accuracy(const void *x, char out[48])
 
 static const char *validation_loss(const void *x, char out[48])
 {
-    return loss_text(EPOCH(x)->validation_cost, out);
+    return loss_text(EPOCH(x)->validation_loss, out);
 }
 
 static const char *validation_accuracy(const void *x, char out[48])
@@ -81,7 +81,7 @@ static void choose_columns(const sherd__train *t, sherd__train_table *a, const s
     add(a, steps, (sherd__column){ "step", 7, "step", NULL });
     add(a, true, (sherd__column){ "loss", 9, NULL, loss });
     add(a, !isnan(e->accuracy), (sherd__column){ "accuracy", 8, NULL, accuracy });
-    add(a, !isnan(e->validation_cost), (sherd__column){ "val. loss", 9, NULL, validation_loss });
+    add(a, !isnan(e->validation_loss), (sherd__column){ "val. loss", 9, NULL, validation_loss });
     add(a, !isnan(e->validation_accuracy),
         (sherd__column){ "val. acc.", 9, NULL, validation_accuracy });
     add(a, t->o.check, (sherd__column){ "float64", 8, NULL, float64 });

@@ -282,11 +282,13 @@ const sherd__verb sherd__verb_verify = {
         "computes the operation locally as the certificate specifies it: exact results must agree "
         "bit for bit, float products within gamma_k |A||B| in every entry; otherwise the exit code "
         "is 9. A signature that does not match is exit 6. Without --signer any key may have "
-        "signed; its fingerprint is printed. The last line is VERIFIED or NOT VERIFIED.\n\n"
+        "signed; its fingerprint is printed. The last line is VERIFIED or NOT VERIFIED, "
+        "unless the command is used wrongly (exit 2).\n\n"
         "In a folder of checkpoints each file is read completely and compared with the hash of it "
         "in the next one, and the last one with the file `head`: damaged, replaced and missing "
-        "files are exit 12. Anyone who can write to the folder can make another chain. Only a hash "
-        "of the head that you kept elsewhere (--head) detects that.",
+        "files, and a folder without checkpoints, are exit 12. Anyone who can write to the folder "
+        "can make another chain. Only a hash of the head that you kept elsewhere (--head) detects "
+        "that.",
     .examples = examples,
     .options = options,
     .args_min = 1,

@@ -45,7 +45,7 @@ static int print_epoch(void *ctx, const sherd_epoch *e, sherd_diag *d)
     (void)ctx;
     (void)d; /* to end the training, fill it and return a SHERD_E* error */
     printf("epoch %2llu: loss %.4f, accuracy %.3f, on the %d other points %.3f\n",
-           (unsigned long long)e->epoch, e->cost, e->accuracy, TESTS, e->validation_accuracy);
+           (unsigned long long)e->epoch, e->loss, e->accuracy, TESTS, e->validation_accuracy);
     return 0;
 }
 

@@ -36,15 +36,13 @@ static int add_layer(sherd__npz_writer *w, const sherd__network *n, size_t i, sh
                                         false, l->biases, d);
 }
 
-int sherd_model_save(const sherd_model *m, const char *path, sherd_diag *d)
+/* Writes the archive and frees w, on failure too. */
+static int write_model(sherd__npz_writer *w, const sherd_model *m, sherd_diag *d)
 {
     const sherd__network *n = m->network;
     const char *text = m->recipe->text;
     sherd__schema_members members = { 0 };
-    sherd__npz_writer *w = NULL;
-    int err = sherd__npz_writer_new(&w, path, d);
-    if (!err)
-        err = sherd__npz_writer_add_values(w,
+    int err = sherd__npz_writer_add_values(w,
                                            &(sherd__npz_array){ "recipe", SHERD_U8, 1, 1,
                                                                 strlen(text) },
                                            false, text, d);
@@ -56,6 +54,13 @@ int sherd_model_save(const sherd_model *m, const char *path, sherd_diag *d)
     else err = sherd__npz_writer_commit(w, NULL, d);
     sherd__schema_members_fini(&members);
     return err;
+}
+
+int sherd_model_save(const sherd_model *m, const char *path, sherd_diag *d)
+{
+    sherd__npz_writer *w;
+    int err = sherd__npz_writer_new(&w, path, d);
+    return err ? err : write_model(w, m, d);
 }
 
 /* Returns the size of the values plus the archive's overhead for each: headers, and the name
@@ -73,16 +78,36 @@ static uint64_t file_bytes(const sherd_model *m)
     return bytes;
 }
 
-int sherd_model_room(const sherd_model *m, const char *path, sherd_diag *d)
+struct sherd_model_file {
+    sherd__npz_writer *writer; /* NULL: saved */
+};
+
+int sherd_model_file_open(sherd_model_file **out, const sherd_model *m, const char *path,
+                          sherd_diag *d)
 {
-    sherd__npz_writer *w = NULL;
-    sherd__file *f = NULL;
-    int err = sherd__npz_writer_new(&w, path, d); /* the path can hold an archive */
-    sherd__npz_writer_abort(w);
-    if (!err) err = sherd__file_begin(&f, path, SHERD__FILE_PRIVATE, d);
-    if (!err) err = sherd__file_reserve(f, file_bytes(m), d);
-    sherd__file_abort(f);
+    *out = NULL;
+    sherd_model_file *f = sherd__calloc(1, sizeof *f);
+    if (!f) return sherd__fail_memory(d, "%s", path);
+    int err = sherd__npz_writer_new(&f->writer, path, d);
+    if (!err) err = sherd__npz_writer_reserve(f->writer, file_bytes(m), d);
+    if (!err) *out = f;
+    else sherd_model_file_close(f);
     return err;
+}
+
+int sherd_model_file_save(sherd_model_file *f, const sherd_model *m, sherd_diag *d)
+{
+    sherd__npz_writer *w = f->writer;
+    f->writer = NULL;
+    if (w) return write_model(w, m, d);
+    return sherd__fail(d, SHERD_EINVAL, "open it again", "the model's file was written before");
+}
+
+void sherd_model_file_close(sherd_model_file *f)
+{
+    if (!f) return;
+    sherd__npz_writer_abort(f->writer);
+    sherd__free(f);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

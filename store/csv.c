@@ -54,6 +54,10 @@ typedef struct reader {
     sherd_diag *d;
 } reader;
 
+#define SEPARATOR_HINT                                                                             \
+    "save it with commas between fields and points in numbers; pandas: read_csv(FILE, sep=';', "   \
+    "decimal=',').to_csv(NEW, index=False)"
+
 #define TARGET UINT32_MAX
 #define UNUSED (UINT32_MAX - 1)
 
@@ -225,8 +229,7 @@ static bool is_number(const field *f)
 static const char *number_hint(const field *f)
 {
     if (f->len == 0) return "fill it in, or leave out lines with missing values";
-    if (memchr(f->at, ';', f->len) || memchr(f->at, '\t', f->len))
-        return "separate fields by commas";
+    if (memchr(f->at, ';', f->len) || memchr(f->at, '\t', f->len)) return SEPARATOR_HINT;
     return "features are numbers in decimal; others must be coded as such first";
 }
 
@@ -333,6 +336,17 @@ static bool has_wanted(const reader *r)
     return w->columns && i == w->columns->len;
 }
 
+/* Refuses a first line that is one field because its fields are not separated by commas. */
+static int check_separator(const reader *r, const first_line *l)
+{
+    const field *f = l->word.begin ? &l->word : &l->number;
+    if (r->cols > 1 || f->quoted) return 0;
+    const uint8_t *semicolon = memchr(f->at, ';', f->len), *tab = memchr(f->at, '\t', f->len);
+    if (!semicolon && !tab) return 0;
+    return fail(r, semicolon ? semicolon : tab, SHERD_EFORMAT, SEPARATOR_HINT,
+                "expected commas between fields, found %s", semicolon ? "semicolons" : "tabs");
+}
+
 /* Counts the fields and decides whether they are names. */
 static int judge_first(reader *r, bool *numbers)
 {
@@ -341,6 +355,7 @@ static int judge_first(reader *r, bool *numbers)
     first_line l;
     int err = look_at_fields(r, &l);
     const uint8_t *after = r->at;
+    if (!err) err = check_separator(r, &l);
     if (!err && (w->label || w->columns || !l.number.begin)) err = read_names(r);
     if (err) return err;
     r->at = after;
@@ -409,15 +424,19 @@ static int place_beside(reader *r)
 static int place_targets(reader *r, bool numbers)
 {
     const sherd__csv_want *w = r->want;
-    char name[SHOWN + 8];
+    char name[SHOWN + 8], header[160], hint[200] = "leave `label` out if it is the last column";
     r->targets = w->targets;
     bool named = w->label && w->targets == 1 && (r->header || !w->label_optional);
     bool by_name = w->columns && r->header;
     size_t found = named && r->header ? count_names(r, w->label, &r->label) : 0;
     bool bare = w->inputs > 0 && found == 0 && (by_name || r->cols == w->inputs);
     if (bare) r->targets = 0;
+    if (found > 1) snprintf(hint, sizeof hint, "rename one of them");
+    else if (r->header)
+        snprintf(hint, sizeof hint, "name one of its columns: %s",
+                 sherd__namelist_shown(&r->names, header, sizeof header));
     if (named && found != 1 && !bare)
-        return fail(r, r->line_at, SHERD_EFORMAT, "leave `label` out if it is the last column",
+        return fail(r, r->line_at, SHERD_EFORMAT, hint,
                     "expected a header with one column %s, found %s",
                     shown((const uint8_t *)w->label, strlen(w->label), name),
                     found > 1               ? "more than one"

@@ -362,6 +362,13 @@ int sherd__file_stretch(sherd__file *f, uint64_t size, sherd_diag *d)
     return SHERD_OK;
 }
 
+int sherd__file_cut(sherd__file *f, uint64_t size, sherd_diag *d)
+{
+    if (!f->name) return sherd__file_write_at(f, size, NULL, 0, d);
+    if (size > INT64_MAX) return fail_write(f, EFBIG, d);
+    return ftruncate(f->fd, (off_t)size) == 0 ? SHERD_OK : fail_write(f, errno, d);
+}
+
 int sherd__file_fd(const sherd__file *f)
 {
     return f->name ? f->fd : -1;

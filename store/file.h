@@ -61,6 +61,9 @@ int sherd__file_write_at(sherd__file *f, uint64_t offset, const void *bytes, siz
 /** Makes the file at least `size` bytes long; bytes that were never written read as zero. Errors:
  *  those of sherd__file_write_at. */
 int sherd__file_stretch(sherd__file *f, uint64_t size, sherd_diag *d) SHERD_MUST;
+/** Ends the file after `size` bytes, which gives back what was reserved beyond them. Errors: those
+ *  of sherd__file_write_at. */
+int sherd__file_cut(sherd__file *f, uint64_t size, sherd_diag *d) SHERD_MUST;
 /** Returns the descriptor, for libraries that write by themselves. It is readable and writable, and
  *  still belongs to f. Returns -1 if the target is not a regular file. */
 int sherd__file_fd(const sherd__file *f);

@@ -90,6 +90,9 @@ typedef struct sherd__npz_source {
 /** Starts a private file (0600), which is published as a whole by the commit. The caller ends it
  *  with sherd__npz_writer_commit or _abort. Errors: SHERD_EUNSUPPORTED for a pipe. */
 int sherd__npz_writer_new(sherd__npz_writer **out, const char *path, sherd_diag *d) SHERD_MUST;
+/** Reserves space for an archive of `bytes`; what it does not need is given back by the commit.
+ *  Errors: SHERD_EIO. */
+int sherd__npz_writer_reserve(sherd__npz_writer *w, uint64_t bytes, sherd_diag *d) SHERD_MUST;
 /** A member in C order. With ndim 1 its length is cols, and rows is 1. */
 typedef struct sherd__npz_array {
     const char *name;

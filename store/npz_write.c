@@ -42,6 +42,7 @@ struct sherd__npz_writer {
     char *path;
     zip_t *zip;
     member *first, **last;
+    bool reserved;
     int err; /* error of a callback, with its message in diag */
     sherd_diag diag;
     /* the sink */
@@ -352,11 +353,18 @@ static int fail_close(sherd__npz_writer *w, sherd_diag *d)
                        sherd__path_tail(w->path), zip_error_strerror(e));
 }
 
+int sherd__npz_writer_reserve(sherd__npz_writer *w, uint64_t bytes, sherd_diag *d)
+{
+    w->reserved = true;
+    return sherd__file_reserve(w->file, bytes, d);
+}
+
 int sherd__npz_writer_commit(sherd__npz_writer *w, uint64_t *size, sherd_diag *d)
 {
     int err = SHERD_OK;
     if (zip_close(w->zip) == 0) w->zip = NULL;
     else err = fail_close(w, d);
+    if (!err && w->reserved) err = sherd__file_cut(w->file, w->size, d);
     if (!err) {
         if (size) *size = w->size;
         err = sherd__file_commit(w->file, d);

@@ -142,12 +142,26 @@ static int no_passphrase(char *buf, int size, int rwflag, void *asked)
     return -1;
 }
 
+/* Returns whether the text is lines with fingerprints (wire/peers.c) and not a key. */
+static bool is_list(const char *text, size_t len)
+{
+    static const char word[] = "key=sha256:";
+    return memmem(text, len, word, sizeof word - 1) && !memmem(text, len, "-----BEGIN", 10);
+}
+
+static int fail_list(const char *where, sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_EKEY, "did you swap --key and the option for the list?",
+                       "%s: a list of nodes or keys, expected a private key", where);
+}
+
 static int parse(sherd_identity **out, const char *pem, size_t len, const char *where,
                  sherd_diag *d)
 {
     static const char hint[] = "make a key with `sherd keygen`";
     bool asked = false;
     *out = NULL;
+    if (is_list(pem, len)) return fail_list(where, d);
     if (len > KEY_FILE_MAX)
         return sherd__fail(d, SHERD_EKEY, hint, "%s: %zu bytes, too long for a key", where, len);
     BIO *bio = BIO_new_mem_buf(pem, (int)len);
@@ -175,6 +189,16 @@ int sherd__identity_parse(sherd_identity **out, const char *pem, size_t len, she
     return parse(out, pem, len, "key", d);
 }
 
+/* Returns whether the file begins as a list. */
+static bool list_in(int fd)
+{
+    char text[2048];
+    ssize_t n = pread(fd, text, sizeof text, 0);
+    bool list = n > 0 && is_list(text, (size_t)n);
+    sodium_memzero(text, sizeof text);
+    return list;
+}
+
 /* Opens and checks the file. Returns -1 on failure, with the error in *d and its code in *err. */
 static int open_private(const char *path, sherd_diag *d, int *err)
 {
@@ -191,6 +215,7 @@ static int open_private(const char *path, sherd_diag *d, int *err)
         *err = sherd__fail(d, SHERD_EOPEN, NULL, "%s: %s", path, strerror(errno));
     else if (!S_ISREG(st.st_mode))
         *err = sherd__fail(d, SHERD_EKEY, "name the key's file", "%s: not a regular file", path);
+    else if (st.st_mode & 077 && list_in(fd)) *err = fail_list(path, d);
     else if (st.st_mode & 077)
         *err = sherd__fail(d, SHERD_EKEY, "chmod 600 the file, or make a new key if others saw it",
                            "%s: mode %04o lets others use the key, expected 0600", path,

@@ -22,6 +22,7 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "core/suggest.h"
+#include "core/wipe.h"
 #include "wire/identity.h"
 
 #define LINE_LEN_MAX 1024
@@ -437,7 +438,11 @@ int sherd__peers_load(sherd__peers *out, const char *path, sherd_diag *d)
     size_t len = 0;
     int err = read_file(&text, &len, path, d);
     if (err) return err;
-    err = sherd__peers_parse(out, text, len, path, d);
+    if (memmem(text, len, "-----BEGIN", 10))
+        err = sherd__fail(d, SHERD_EFORMAT, "did you swap --key and the option for the list?",
+                          "%s: a key in PEM form, expected a list of nodes or keys", path);
+    else err = sherd__peers_parse(out, text, len, path, d);
+    if (text) sherd__wipe(text, len); /* it may be a key */
     sherd__free(text);
     return err;
 }

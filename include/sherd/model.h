@@ -43,9 +43,26 @@ SHERD_API int sherd_model_load_parameters(sherd_model **out, const sherd_recipe 
 /** Writes the model atomically; an earlier file survives every failure. SHERD_EOPEN, SHERD_EIO,
  *  SHERD_ENOMEM. */
 SHERD_API int sherd_model_save(const sherd_model *m, const char *path, sherd_diag *d) SHERD_MUST;
-/** Checks whether the disk has room for the model at this path, and whether a file can be made
- *  there, before a long work. Leaves no file. SHERD_EOPEN, SHERD_EIO. */
-SHERD_API int sherd_model_room(const sherd_model *m, const char *path, sherd_diag *d) SHERD_MUST;
+
+/**
+ * The file of a model that does not exist yet. It is opened before a long training, and holds the
+ * space that the model needs, so that a full disk or a missing folder is not found at the end only.
+ * An earlier file at the path is unchanged until the new one is complete; without a save, nothing
+ * is left behind. One thread at a time may use it.
+ */
+typedef struct sherd_model_file sherd_model_file;
+
+/** Reserves space for a model of the size of m. The caller closes *out, which is NULL on failure.
+ *  SHERD_EOPEN; SHERD_EIO: no room; SHERD_EUNSUPPORTED: a pipe or device; SHERD_ENOMEM. */
+SHERD_API int sherd_model_file_open(sherd_model_file **out, const sherd_model *m, const char *path,
+                                    sherd_diag *d) SHERD_MUST;
+/** Writes the model as sherd_model_save does. SHERD_EINVAL: this was called before, also if it
+ *  failed; otherwise the errors of sherd_model_save. */
+SHERD_API int sherd_model_file_save(sherd_model_file *f, const sherd_model *m,
+                                    sherd_diag *d) SHERD_MUST;
+/** Gives the space back if nothing was saved. Does nothing for NULL. */
+SHERD_API void sherd_model_file_close(sherd_model_file *f);
+
 /** Does nothing for NULL, and for the model of a training (sherd_training_model). */
 SHERD_API void sherd_model_free(sherd_model *m);
 

@@ -64,9 +64,9 @@ typedef struct sherd_epoch {
     uint64_t epoch;        /* the epoch of the last step, from 1. An epoch is a pass over all
                               examples, of steps_per_epoch steps (sherd_train_report) */
     uint64_t step;         /* steps made */
-    double cost, accuracy; /* mean over these steps or the epoch's, each before its update;
+    double loss, accuracy; /* mean over these steps or the epoch's, each before its update;
                               accuracy: fraction of correct labels */
-    double validation_cost, validation_accuracy;          /* after its last step */
+    double validation_loss, validation_accuracy;          /* after its last step */
     double float64_accuracy, float64_validation_accuracy; /* check: of the training in float64 */
     double rate;                                          /* of its last step */
     double epsilon, delta;        /* secure, with noise: privacy cost so far of one example */
@@ -259,7 +259,7 @@ typedef struct sherd_train_report {
     uint64_t first_step;   /* the step at which this run began; above 0: resumed */
     uint64_t steps;        /* number of steps of the whole training */
     uint64_t epochs;       /* number of epochs of the whole training */
-    double cost, accuracy; /* mean over the current epoch so far, or over the last one; NAN before
+    double loss, accuracy; /* mean over the current epoch so far, or over the last one; NAN before
                               the first step, and accuracy without labels */
     uint64_t examples;     /* number of examples of this run's steps, repetitions included */
     double seconds;        /* duration of the training so far */
@@ -282,7 +282,7 @@ typedef struct sherd_train_report {
     uint64_t best_step;        /* patience: the step of the report with the lowest loss of
                                      validation, whose parameters the model has at the end; 0: no
                                      such report, or no patience */
-    double best_cost, best_accuracy; /* of validation at that report; NAN without one */
+    double best_loss, best_accuracy; /* of validation at that report; NAN without one */
 } sherd_train_report;
 
 /** By gradients, except for secure aggregation. */
@@ -436,8 +436,8 @@ typedef struct sherd_checkpoints {
  * head: the SHA-256 that the newest one must have, 64 hexadecimal digits with or without "sha256:"
  * before them; NULL: any. *out is filled if the chain is complete, also if its head is not `head`.
  *
- * Errors: SHERD_ECHAIN (the message names the file that is damaged, exchanged or missing, or the
- * head is not `head`); SHERD_EINVAL (no checkpoints, or head is not a hash); SHERD_EVERSION,
+ * Errors: SHERD_ECHAIN (the message names the file that is damaged, exchanged or missing; there are
+ * no checkpoints; or the head is not `head`); SHERD_EINVAL (head is not a hash); SHERD_EVERSION,
  * SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM.
  */
 SHERD_API int sherd_checkpoints_verify(const char *folder, const char *head, sherd_checkpoints *out,

@@ -7,9 +7,9 @@
 static const sherd_field epoch_fields[] = {
     EPOCH(epoch, U64, "", "epoch of the last step"),
     EPOCH(step, U64, "", "steps made"),
-    EPOCH(cost, F64, "", "mean over the steps of the report"),
+    EPOCH(loss, F64, "", "mean loss over the steps of the report"),
     EPOCH(accuracy, F64, "", "fraction of correct labels in these steps"),
-    EPOCH(validation_cost, F64, "", "mean loss of the validation data after the last step"),
+    EPOCH(validation_loss, F64, "", "mean loss of the validation data after the last step"),
     EPOCH(validation_accuracy, F64, "",
           "fraction of correct labels of the validation data after the last step"),
     EPOCH(float64_accuracy, F64, "", "accuracy of the same training in float64"),
@@ -67,7 +67,7 @@ static const sherd_field train_report_fields[] = {
     REPORT(first_step, U64, "", "step that this run began at"),
     REPORT(steps, U64, "", "steps of the whole training"),
     REPORT(epochs, U64, "", "epochs of the whole training"),
-    REPORT(cost, F64, "", "mean loss of the present epoch so far, or of the last one"),
+    REPORT(loss, F64, "", "mean loss of the present epoch so far, or of the last one"),
     REPORT(accuracy, F64, "", "fraction of correct labels in the same epoch"),
     REPORT(examples, U64, "", "examples of this run's steps"),
     REPORT(seconds, F64, "s", "duration so far"),
@@ -84,7 +84,7 @@ static const sherd_field train_report_fields[] = {
     REPORT(steps_per_report, U64, "", "steps between two reports"),
     REPORT(stopped_early, BOOL, "", "as many reports as `patience` had no lower validation loss"),
     REPORT(best_step, U64, "", "step of the report with the lowest validation loss"),
-    REPORT(best_cost, F64, "", "validation loss of that report"),
+    REPORT(best_loss, F64, "", "validation loss of that report"),
     REPORT(best_accuracy, F64, "", "validation accuracy of that report"),
 };
 SHERD__FIELDS(sherd_train_report, train_report_fields)

@@ -14,7 +14,7 @@
 
 #define HISTORY_ROWS 500u
 
-enum { EPOCH, STEP, COST, ACCURACY, VALIDATION_COST, VALIDATION_ACCURACY, RATE, COLS };
+enum { EPOCH, STEP, LOSS, ACCURACY, VALIDATION_LOSS, VALIDATION_ACCURACY, RATE, COLS };
 
 static_assert(COLS == SHERD__HISTORY_COLS, "the columns of docs/TRAINING.md");
 
@@ -32,9 +32,9 @@ int sherd__training_history(const sherd_training *t, double **out, size_t *len, 
         next = ((e->step - 1) / width + 1) * width + 1;
         row[EPOCH] = (double)e->epoch;
         row[STEP] = (double)e->step;
-        row[COST] = e->cost;
+        row[LOSS] = e->loss;
         row[ACCURACY] = e->accuracy;
-        row[VALIDATION_COST] = e->validation_cost;
+        row[VALIDATION_LOSS] = e->validation_loss;
         row[VALIDATION_ACCURACY] = e->validation_accuracy;
         row[RATE] = e->rate;
         ++*len;
@@ -49,7 +49,7 @@ static bool valid(const sherd_training *t, const double *row, double after)
     double last = (double)sherd__trainer_state(t->trainer)->step;
     return row[STEP] > after && row[STEP] <= last && row[STEP] == floor(row[STEP]) &&
            row[EPOCH] >= 1 && row[EPOCH] <= row[STEP] && row[EPOCH] == floor(row[EPOCH]) &&
-           !isnan(row[COST]);
+           !isnan(row[LOSS]);
 }
 
 static int take_rows(sherd_training *t, const double *rows, size_t len, const char *where,
@@ -65,9 +65,9 @@ static int take_rows(sherd_training *t, const double *rows, size_t len, const ch
                                i);
         t->epochs[i] = (sherd_epoch){ .epoch = (uint64_t)row[EPOCH],
                                       .step = (uint64_t)row[STEP],
-                                      .cost = row[COST],
+                                      .loss = row[LOSS],
                                       .accuracy = row[ACCURACY],
-                                      .validation_cost = row[VALIDATION_COST],
+                                      .validation_loss = row[VALIDATION_LOSS],
                                       .validation_accuracy = row[VALIDATION_ACCURACY],
                                       .float64_accuracy = NAN,
                                       .float64_validation_accuracy = NAN,

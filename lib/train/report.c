@@ -53,9 +53,9 @@ int sherd__training_add_epoch(sherd_training *t, const sherd__train_epoch *e,
     sherd_epoch *mine = &t->epochs[t->epochs_len++];
     *mine = (sherd_epoch){ .epoch = e->epoch,
                            .step = e->step,
-                           .cost = e->cost,
+                           .loss = e->cost,
                            .accuracy = e->accuracy,
-                           .validation_cost = e->validation_cost,
+                           .validation_loss = e->validation_cost,
                            .validation_accuracy = e->validation_accuracy,
                            .rate = e->rate,
                            .epsilon = epsilon,
@@ -111,9 +111,9 @@ static void set_figures(sherd_training *t, sherd_train_report *r)
     const sherd__training_best *b = &t->best;
     r->stopped_early = !running(t) && sherd__training_patience_over(t);
     r->best_step = (uint64_t)b->step;
-    r->best_cost = b->cost;
+    r->best_loss = b->cost;
     r->best_accuracy = b->accuracy;
-    r->cost = s->seen > 0 ? s->cost / (double)s->seen : s->last_cost;
+    r->loss = s->seen > 0 ? s->cost / (double)s->seen : s->last_cost;
     r->accuracy = s->seen > 0 && t->labels ? (double)s->hits / (double)s->seen : s->last_accuracy;
 }
 

@@ -93,7 +93,7 @@ int sherd__training_secure_data(sherd_training *t, const sherd_data_source *from
                            "are not part of a secure sum");
     int err = t->o.simulate
                   ? sherd__data_load(&t->data, t->recipe, from, width, t->seed, d)
-                  : sherd__data_none(&t->data, t->recipe, width, "examples of the nodes' own", d);
+                  : sherd__data_none(&t->data, t->recipe, width, "the nodes' own examples", d);
     if (err) return err;
     plan_places(t);
     err = make_stand_in(t, width, d);

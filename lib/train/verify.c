@@ -32,8 +32,8 @@ int sherd_checkpoints_verify(const char *folder, const char *head, sherd_checkpo
     int err = out ? sherd__result_check(out, "sherd_checkpoints", d) : SHERD_OK;
     if (!err) err = read_head(&digits, head, d);
     if (!err) err = sherd__chain_walk(folder, &r, d);
-    if (!err && r.len == 0)
-        err = sherd__fail(d, SHERD_EINVAL, "name the folder that --checkpoint had",
+    if (!err && r.len == 0) /* all of them may have been removed */
+        err = sherd__fail(d, SHERD_ECHAIN, "name the folder that --checkpoint had",
                           "%s: has no checkpoints", folder);
     if (err) return err;
     found.checkpoints = r.len;

@@ -58,6 +58,11 @@ report $? "without public data the report counts verbatim entries and names the 
 run audit perm -q; [ $code = 0 ] && grep -q 'in clear' out && grep -q -- '--data' out
 report $? "with the record alone the report states that values were in clear"
 
+run audit perm $SIDE --right B.npy -q
+[ $code = 0 ] && grep -q '^      FLAGGED, worst: node-' out &&
+    [ "$(sed '/^FLAGGED: /q' out | grep -vE '^(note|FLAGGED): ' | awk '{ if (length > w) w = length } END { print w }')" -lt 80 ]
+report $? "the table fits 80 columns and names the nodes of what was found"
+
 run audit perm --right B.npy --json -q
 [ $code = 0 ] && py "d = json.load(open('out'))
 B = [f['value'] for f in d['findings'] if f['subject'] == 'B']
@@ -204,6 +209,24 @@ run audit two --data A.npy --right A2.npy -q --json
 B = [f['value'] for f in d['findings'] if f['test'] == 'verbatim' and f['size'] == 1 and f['subject'] == 'B']
 assert len(B) == 5 and abs(sum(B) - 1) < 1e-9, B"
 report $? "an element-wise operation of two operands: both are in clear"
+
+/usr/bin/python3 -c "
+import numpy as np
+A = np.load('A.npy')
+np.save('high.npy', np.vstack([A, A])); np.save('Aother.npy', A + .5); np.save('thin.npy', A[:, :5])"
+wrong=0
+for f in short turned thin; do
+    run audit element --data $f.npy -q
+    [ $code = 3 ] && grep -q "node-[0-9] was sent [0-9]* values of each of 1500 rows of A, and --data is" err || wrong=$f
+done
+run audit two --data A.npy --right short.npy -q
+[ $code = 3 ] && grep -q "of each of 1500 rows of B, and --right is 150 x 60" err || wrong=right
+[ $wrong = 0 ]; report $? "operands of another shape than the element-wise ones are refused ($wrong)"
+run audit two --data Aother.npy --right Aother.npy -q
+[ $code = 0 ] && grep -q 'note: no entry of --data occurs in this record: is it the A of this run' out &&
+    grep -q 'note: no entry of --right occurs in this record' out &&
+    run audit element --data high.npy -q && [ $code = 0 ] && ! grep -q 'occurs in this' out
+report $? "of an element-wise operand of which nothing occurs in the record, the report states so"
 
 # Five nodes, three of which are one domain.
 "$S" keygen me.key >me.pub 2>err; echo "* $(cat me.pub) role=coordinator" >allow.txt; : >lines

@@ -1,34 +1,19 @@
 #!/bin/sh
 # Forecasts over links that are slow: the nodes are in a network namespace of their own, behind 20 Mbit/s.
 # Nothing depends on the speed of this machine, since the links take nearly all of the time. Writes TAP.
-if [ "${LINKS_INSIDE:-}" != yes ]; then
-    unshare -r -n true 2>/dev/null || {
-        echo "no network namespaces here"
-        exit 77
-    }
-    LINKS_INSIDE=yes exec unshare -r -n "$0" "$@"
-fi
+. "$(dirname "$0")/../../support/spaces.sh"
 . "$(dirname "$0")/../../support/tap.sh"
 
 json() { /usr/bin/python3 -c "import json
 d = json.load(open('out'))
 assert $1, d" >>err 2>&1; }
 
-# The namespace exists as long as this process.
-unshare -n sleep 3600 &
-far=$!
-trap 'kill $far $nodes 2>/dev/null; rm -rf "$T"' EXIT
+trap 'kill $spaces $nodes 2>/dev/null; rm -rf "$T"' EXIT
 trap 'exit 1' HUP INT TERM
 nodes=
-there() { nsenter -t $far -n "$@"; }
-slow() { "$@" tc qdisc add dev veth0 root tbf rate 20mbit burst 32k latency 100ms; }
-apart() { [ "$(readlink /proc/$far/ns/net)" != "$(readlink /proc/self/ns/net)" ]; }
-link() {
-    await apart &&
-        ip link add veth0 type veth peer name veth0 netns $far && ip link set lo up &&
-        ip address add 10.77.0.1/24 dev veth0 && ip link set veth0 up && there ip link set lo up &&
-        there ip address add 10.77.0.2/24 dev veth0 && there ip link set veth0 up && slow env && slow there
-}
+slow() { tc qdisc add dev veth0 root tbf rate 20mbit burst 32k latency 100ms &&
+    within $space tc qdisc add dev eth0 root tbf rate 20mbit burst 32k latency 100ms; }
+link() { space veth0 10.77.0.1 10.77.0.2 && slow; }
 if ! link >>err 2>&1; then
     sed 's/^/# /' err
     echo "no link between network namespaces, or no tbf"
@@ -40,7 +25,7 @@ echo "* $("$S" keygen --show me.key) role=coordinator" >allow.txt
 : >nodes.txt
 for i in 1 2; do
     "$S" keygen node$i.key >>err 2>&1
-    nsenter -t $far -n "$S" node --listen 10.77.0.2:0 --key node$i.key --allow allow.txt --domain site >>nodes.txt 2>>err &
+    nsenter -t $space -n "$S" node --listen 10.77.0.2:0 --key node$i.key --allow allow.txt --domain site >>nodes.txt 2>>err &
     nodes="$nodes $!"
 done
 two_lines() { [ "$(wc -l <nodes.txt)" -eq 2 ]; }
@@ -103,9 +88,9 @@ run train spiral --epochs 400 -o m.npz --nodes nodes.txt --key me.key --timeout 
 # The addresses are three hosts, which a private scheme needs.
 : >sites.txt
 for i in 3 4 5; do
-    there ip address add 10.77.0.$i/24 dev veth0
+    within $space ip address add 10.77.0.$i/24 dev eth0
     "$S" keygen node$i.key >>err 2>&1
-    nsenter -t $far -n "$S" node --listen 10.77.0.$i:0 --key node$i.key --allow allow.txt --domain site-$i --record seen$i \
+    nsenter -t $space -n "$S" node --listen 10.77.0.$i:0 --key node$i.key --allow allow.txt --domain site-$i --record seen$i \
         >>sites.txt 2>>err &
     nodes="$nodes $!"
 done

@@ -54,14 +54,17 @@ report $? "in an all-reduce group, a warning says that weight= has no effect"
 
 # ---- status ----
 to nodes.txt cluster status
-[ $code = 0 ] && [ "$(grep -c '^node-[123] .* cpu .* idle$' out)" = 3 ] && [ "$(awk '{ if (length > w) w = length } END { print w }' out err)" -le 80 ]
-report $? "cluster status prints a line of at most 80 columns for each node of a list"
+[ $code = 0 ] && [ "$(grep -cE '^node-([123])  site-\1  127.0.0.1:[0-9]+ .* idle$' out)" = 3 ] && [ "$(awk '{ if (length > w) w = length } END { print w }' out err)" -le 80 ]
+report $? "cluster status prints name, domain and address of each node of a list in at most 80 columns"
+to nodes.txt cluster status -v
+[ $code = 0 ] && [ "$(grep -c '^    sherd [0-9.]*, backend cpu, 1 device, .* of memory$' out)" = 3 ]
+report $? "with -v it prints the version, the backend and the memory, too"
 to nodes.txt cluster status --json
 [ $code = 0 ] && get 'all(n["state"] == "up" and n["threads"] == 1 and n["software"].startswith("sherd ") and n["memory_free"] <= n["memory"] and n["uptime"] < 3600 and n["open_tasks"] == 0 and n["sessions"] == 1 and 0 <= n["latency"] < 60 and n["error"] is None for n in o["nodes"])' | grep -q True
 report $? "its JSON has version, threads, memory, latency, uptime and tasks"
 sed '2s/key=sha256:..../key=sha256:AAAA/' nodes.txt >other.txt
 fails 7 '1 of 3 nodes cannot be reached' cluster status --nodes other.txt --key me.key &&
-    grep -q 'node-2 *cannot be reached (127.0.0.1:[0-9]*): its key is' out && [ "$(grep -c ' idle$' out)" = 2 ]
+    grep -q '^node-2  site-2  127.0.0.1:[0-9]*  cannot be reached: its key is' out && [ "$(grep -c ' idle$' out)" = 2 ]
 report $? "a node with another key is named with the reason, and the exit code is 7"
 second=$(echo $pids | cut -d' ' -f2)
 kill -STOP "$second"

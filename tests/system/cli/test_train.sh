@@ -62,8 +62,8 @@ cp "$R/examples/train/spiral.conf" . && run train spiral.conf --epochs 20 --seed
     run train spiral --epochs 20 --seed seed -o c.npz -q && cmp -s b.npz c.npz
 report $? "a name and its file are the same recipe, and the same seed gives the same bits"
 run train parabola -q --seed seed --json
-json "d['epochs'][-1]['cost'] < 0.1 < d['epochs'][0]['cost'] and len(d['epochs']) == 40 and 'accuracy' not in d['epochs'][0]"
-report $? "the cost of parabola falls to some hundredths, and accuracy is reported for labels only"
+json "d['epochs'][-1]['loss'] < 0.1 < d['epochs'][0]['loss'] and len(d['epochs']) == 40 and 'accuracy' not in d['epochs'][0]"
+report $? "the loss of parabola falls to some hundredths, and accuracy is reported for labels only"
 for name in mnist mnist-proper lenet; do
     run train $name --examples 200 --batch 50 --epochs 1 -o $name.npz
     [ $code = 0 ] && grep -q 'no --data DIR: training on digits that come with sherd' err && grep -q '200 for validation' err
@@ -256,8 +256,8 @@ run predict a.npz data.npz -o model.npz -n 3 --scheme share1; [ $code = 2 ] && c
 
 py "
 l = log('a.jsonl')
-assert [x['schema'] for x in l] == ['sherd/train-log/1'] * 8 and l[0]['event'] == 'start' and l[-1] == {'schema': 'sherd/train-log/1', 'event': 'end', 'ok': True, 'step': 3000}
-assert [x['epoch'] for x in l[1:-1]] == list(range(500, 3001, 500)) and all(x['cost'] > 0 and x['seconds'] > 0 and x['examples_per_second'] > 0 for x in l[1:-1])"
+assert [x['schema'] for x in l] == ['sherd/train-log/2'] * 8 and l[0]['event'] == 'start' and l[-1] == {'schema': 'sherd/train-log/2', 'event': 'end', 'ok': True, 'step': 3000}
+assert [x['epoch'] for x in l[1:-1]] == list(range(500, 3001, 500)) and all(x['loss'] > 0 and x['seconds'] > 0 and x['examples_per_second'] > 0 for x in l[1:-1])"
 report $? "the log has a line for each reported epoch"
 bad=$(printf 'b\377d.conf'); cp small.conf "$bad"
 long=x$(printf '%0126d' 0 | sed 's/00/é/g').npy; cp data.npy "$long" # a message has room for half of an é
@@ -310,7 +310,7 @@ report $? "lines of the table are written while the training runs"
 run train held.conf --seed seed --report-every 3steps --epochs 2 --log steps.jsonl
 [ $code = 0 ] && [ "$(sed -n 's/^ *\([0-9]*\)  *\([0-9]*\)  [01]\..*s  .*/\1:\2/p' out | tr '\n' ' ')" = '1:3 2:6 2:8 ' ] &&
     py "assert [(x['epoch'], x['step']) for x in log('steps.jsonl')[1:-1]] == [(1, 3), (2, 6), (2, 8)]
-assert all('validation_cost' in x and x['seconds'] > 0 for x in log('steps.jsonl')[1:-1]) and log('steps.jsonl')[0]['steps_per_epoch'] == 4" &&
+assert all('validation_loss' in x and x['seconds'] > 0 for x in log('steps.jsonl')[1:-1]) and log('steps.jsonl')[0]['steps_per_epoch'] == 4" &&
     is_log steps.jsonl
 report $? "--report-every N steps reports within an epoch"
 run train held.conf --seed seed --report-every 2 --epochs 5 --json; json "[x['epoch'] for x in d['epochs']] == [2, 4, 5]"
@@ -323,9 +323,9 @@ refuses 2 "report-every: expected a number of epochs, or of steps, found 'often'
 conf soon.conf 'holdout = 0.2' 'examples = 120' 'method = adam' 'rate = 0.3' 'epochs = 400'
 run train soon.conf --seed seed --patience 4 --log soon.jsonl -o soon.npz --json
 py "
-d = json.load(open('out')); e = d['epochs']; best = min(e, key=lambda x: x['validation_cost']); end = log('soon.jsonl')[-1]
+d = json.load(open('out')); e = d['epochs']; best = min(e, key=lambda x: x['validation_loss']); end = log('soon.jsonl')[-1]
 assert d['stopped_early'] and len(e) < 400 and d['best_step'] == best['step'] and e[-1]['epoch'] == best['epoch'] + 4, d
-assert d['best_cost'] == best['validation_cost'] and d['best_accuracy'] == best['validation_accuracy'] and d['steps'] == e[-1]['step']
+assert d['best_loss'] == best['validation_loss'] and d['best_accuracy'] == best['validation_accuracy'] and d['steps'] == e[-1]['step']
 assert end['ok'] and end['stopped_early'] and end['best_step'] == best['step'] and end['step'] == e[-1]['step']
 open('best', 'w').write('%d' % best['epoch']); open('end', 'w').write('%d' % e[-1]['step'])" && is_log soon.jsonl &&
     run train soon.conf --seed seed --epochs "$(cat best)" -o best.npz -q &&
@@ -342,7 +342,7 @@ same_stop() { # NAME ARGS...: stops at the same step with the same model, over n
         run train soon.conf --seed seed --patience 4 --checkpoint part.d --resume -o part.npz --json "$@" && cmp whole.npz part.npz 2>>err &&
         py "a, b = json.load(open('whole.out')), json.load(open('out'))
 assert a['stopped_early'] and b['stopped_early'] and a['steps'] == b['steps'] and a['best_step'] == b['best_step'], (a, b)
-same = lambda d: [(x['epoch'], x['step'], x['cost'], x['accuracy'], x['validation_cost'], x['validation_accuracy']) for x in d['epochs']]
+same = lambda d: [(x['epoch'], x['step'], x['loss'], x['accuracy'], x['validation_loss'], x['validation_accuracy']) for x in d['epochs']]
 assert same(a) == same(b)"
     report $? "$name"
 }
@@ -363,7 +363,7 @@ mkdir none; SHERD_PATH=$PATH; PATH="$T/none" run train spiral --epochs 500 --see
 py "
 curve, points, regions = plotted('q.svg.gnuplot')
 l = [x for x in log('p.jsonl') if x['event'] == 'epoch']
-assert (curve[:, 0] == [x['epoch'] for x in l]).all() and (curve[:, 1] == [x['cost'] for x in l]).all() and (curve[:, 3] == [x['accuracy'] for x in l]).all()
+assert (curve[:, 0] == [x['epoch'] for x in l]).all() and (curve[:, 1] == [x['loss'] for x in l]).all() and (curve[:, 3] == [x['accuracy'] for x in l]).all()
 z = np.load('q.npz'); p = lambda x: (np.maximum(x @ z['w1'] + z['b1'], 0) @ z['w2'] + z['b2']).argmax(1)
 assert points.shape == (450, 4) and (np.bincount(points[:, 2].astype(int)) == 150).all() and np.abs(np.hypot(points[:150, 0], points[:150, 1]) - np.linspace(0, 1, 150)).max() < 1e-12
 low, high = regions[:, (0, 2)].min(0), regions[:, (1, 3)].max(0); cell = (high - low) / 300
@@ -388,7 +388,7 @@ if [ -n "$MNIST" ] && [ -r "$MNIST" ]; then
     run train mnist --data "$MNIST" --initial init.npz --epochs 2 --log mnist.jsonl -q
     py "
 l = [x for x in log('mnist.jsonl') if x['event'] == 'epoch']
-assert np.abs(np.array([x['cost'] for x in l]) - [1.2512294, 1.0071909]).max() < 1e-5
+assert np.abs(np.array([x['loss'] for x in l]) - [1.2512294, 1.0071909]).max() < 1e-5
 assert np.abs(np.array([x['accuracy'] for x in l]) - [.10437, .1206]).max() < 1e-3"
     report $? "two epochs on MNIST give the published costs and accuracies"
 else

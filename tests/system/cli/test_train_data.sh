@@ -42,7 +42,7 @@ for f in crlf named; do
     report $? "$f.csv, which has a header, gives the same parameters, to the bit"
 done
 run train line.conf --data line.csv --seed seed --rate 0.1 -q --json
-py "d = json.load(open('out')); assert d['epochs'][-1]['cost'] < d['epochs'][0]['cost'] / 4, d"; report $? "targets = values reads the last column"
+py "d = json.load(open('out')); assert d['epochs'][-1]['loss'] < d['epochs'][0]['loss'] / 4, d"; report $? "targets = values reads the last column"
 run predict npy.npz x.npy -o a.npy -q; for f in x d crlf; do
     run predict npy.npz $f.csv -o b.npy -q && cmp -s a.npy b.npy; report $? "predict reads $f.csv"
 done
@@ -88,7 +88,7 @@ if command -v gnuplot >/dev/null; then
     py "
 curve, points = [np.array([list(map(float, l.split())) for l in b.splitlines()]) for b in re.findall(r'<< END\n(.*?)END\n', open('q.svg.gnuplot').read(), re.S)][:2]
 at = np.array([list(map(float, m)) for m in re.findall(r\"<use xlink:href='#gpPt\d+' transform='translate\(([\d.]+),([\d.]+)\)\", open('p.svg').read())])
-at = at[-450:] # the points are in the last of three panels
+at = at[-453:-3] # the points are in the last of three panels, before the legend of three classes
 assert len(at) == 450, len(at)
 for k in 0, 1: # the place of a point is linear in its coordinates
     a, b = np.polyfit(points[:, k], at[:, k], 1)

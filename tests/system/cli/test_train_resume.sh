@@ -71,7 +71,7 @@ rm -rf whole; train whole --checkpoint-every 300 -o whole.npz --log whole.jsonl;
 while [ ! -e run/checkpoint-000000000600.npz ] || [ "$(wc -l <log.jsonl)" -lt 250 ]; do sleep 0.005; done
 kill -9 $!; wait $! 2>/dev/null
 cp log.jsonl old.jsonl
-printf '{"schema":"sherd/train-log/1","event":"ep' >>log.jsonl # as after a crash of the machine
+printf '{"schema":"sherd/train-log/2","event":"ep' >>log.jsonl # as after a crash of the machine
 train run --checkpoint-every 300 --resume --log log.jsonl -o part.npz
 [ $code = 0 ] && cmp whole.npz part.npz 2>>err && lines "
 want = [json.loads(x) for x in open('whole.jsonl')]

@@ -13,7 +13,7 @@ $1" >>err 2>&1; }
 key() { "$S" keygen --show "$1" 2>/dev/null | grep -o 'sha256:[A-Za-z0-9+/]*' | head -n 1; }
 # The policy of nodes with data in this test. A ledger is kept until `stop`.
 loose="--epsilon none --min-rows 1 --any-peers"
-start() { # number, options: a node
+start() { # number, options: a node. Its line is awaited as long as it lives
     i=$1; shift
     rm -f "line-$i"
     case " $* " in *" --data "*) policy=$loose ;; *) policy= ;; esac
@@ -21,7 +21,10 @@ start() { # number, options: a node
         $policy "$@" >"line-$i" 2>"node-$i.err" </dev/null &
     eval "pid_$i=$!"
     nodes="$nodes $!"
-    await [ -s "line-$i" ]
+    until [ -s "line-$i" ]; do
+        none_lives $! && [ ! -s "line-$i" ] && sed "s/^/# node $i did not start: /" "node-$i.err" && return 1
+        sleep 0.1
+    done
 }
 stop() { for p in $nodes; do kill "$p" 2>/dev/null; done; wait; nodes=; rm -f ./*.ledger; }
 

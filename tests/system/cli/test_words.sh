@@ -98,7 +98,35 @@ run train bad.conf --data good.npz --seed seed -o model.npz
 [ $code = 0 ] && grep -q "warning: the loss rose from [01][.].* in the first step to .*e+.* in the last epoch" err &&
     [ -s model.npz ] && run train good.conf --data good.npz --seed seed -o model.npz &&
     [ $code = 0 ] && ! grep -q warning err
-report $? "a rising cost causes a warning, a falling one does not"
+report $? "a rising loss causes a warning, a falling one does not"
+
+printf 'x;y;kind\n1,5;2;0\n2;3;1\n' >german.csv
+printf '1\t2\t0\n2\t3\t1\n' >tabs.csv
+printf 'x,y,kind\n1,2,0\n2,3,1\n' >named.csv
+sed 's/input = 4/input = 2/' good.conf >two.conf
+sed '/^loss/a label = kindd' two.conf >label.conf
+hints 3 "german.csv:1:2: expected commas between fields, found semicolons" "read_csv(FILE, sep=';', decimal=',')" \
+    train two.conf --data german.csv &&
+    hints 3 "tabs.csv:1:2: expected commas between fields, found tabs" "commas between fields" \
+        train two.conf --data tabs.csv &&
+    hints 3 "named.csv:1:1: expected a header with one column 'kindd', found none of that name" \
+        "name one of its columns: x, y, kind$" train label.conf --data named.csv &&
+    run train two.conf --data named.csv --epochs 1 && [ $code = 0 ]
+report $? "a .csv with other separators, and a label that is no column, are answered with the separator and the columns"
+hints 2 "expected 1 argument, found 2; 'steps' is one too many" "a number and its unit are one word: 10steps" \
+    train spiral --report-every 10 steps &&
+    hints 2 "takes no arguments, found 'ms'" "one word: 10ms" cluster status --timeout 500 ms &&
+    hints 2 "'stepss' is one too many" "sherd help train" train spiral --report-every 10 stepss
+report $? "a unit that is a word of its own is answered with the form in one word"
+run keygen me.key
+echo "127.0.0.1:7001 $(cut -d' ' -f1 out) name=n domain=d" >nodes.txt
+hints 6 "nodes.txt: a list of nodes or keys, expected a private key" "did you swap --key and" \
+    node --listen 127.0.0.1:0 --key nodes.txt --allow me.key &&
+    hints 3 "me.key: a key in PEM form, expected a list" "did you swap --key and" \
+        cluster status --key me.key --nodes me.key && chmod 600 nodes.txt &&
+    hints 6 "nodes.txt: a list of nodes or keys, expected a private key" "did you swap --key and" \
+        cluster status --key nodes.txt --nodes me.key
+report $? "a key and a list of nodes that are swapped are recognised"
 
 run train spiral --epochs 3 --plot p.svg --log l.jsonl -o model.npz
 [ $code = 0 ] && grep -qx "model: model.npz" out && grep -qx "log: l.jsonl" out &&
@@ -157,4 +185,27 @@ assert len(error) == 1 and error[0].count('\n') == 2 and 'no\\\\x0asuch' in erro
 words = writes('train', 'spiral', '--epochs', '2')
 assert words and all(w.endswith('\n') for w in words), words"
 report $? "each message is one write, so messages of several processes do not mix"
+py "import os, pty, re, struct, fcntl, termios, subprocess
+def shown(columns, *args): # returns what a terminal of so many columns gets
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack('4H', 24, columns, 0, 0))
+    p = subprocess.Popen(['$S', *args], stdout=its, stderr=its, stdin=its); os.close(its)
+    text = b''
+    try:
+        while part := os.read(ours, 65536): text += part
+    except OSError: pass
+    p.wait(60)
+    return re.sub(r'\x1b\[[0-9;]*[mK]', '', text.decode()).replace('\r\n', '\n').split('\r')[-1].split('\n')[:-1]
+plain = subprocess.run(['$S', 'train', 'two.conf', '--data', 'german.csv'], capture_output=True, text=True).stderr
+assert plain.count('\n') == 2 and max(map(len, plain.split('\n'))) > 80, plain
+for columns in 40, 60, 80:
+    lines = shown(columns, 'train', 'two.conf', '--data', 'german.csv')
+    assert max(map(len, lines)) < columns and len(lines) > 2, lines
+    assert ' '.join(l.strip() for l in lines) == ' '.join(l.strip() for l in plain.split('\n')).strip(), lines
+quoted = shown(20, 'cluster', 'status', '--nodes', 'nodes.txt')
+assert any(chr(96) + 'sherd keygen me.key' + chr(96) in l for l in quoted), quoted
+for columns in 34, 35, 36, 37: # 22 columns, and '22 GB of 25 GB available'
+    lines = shown(columns, 'doctor')
+    assert not any(re.search(r'(^| )\d+(\.\d)?$', l) for l in lines) and len(lines) > 15, lines"
+report $? "on a terminal messages are broken between words to its width; commands in backquotes, and numbers and units, are not"
 echo "1..$n"

@@ -1,18 +1,11 @@
 #!/bin/sh
 # The commands for nodes on other machines, as README.md and docs/TRAINING.md print them: each node is
 # in a network namespace of its own, with its own folder. Writes TAP.
-if [ "${REMOTE_INSIDE:-}" != yes ]; then
-    unshare -r -n true 2>/dev/null || {
-        echo "no network namespaces here"
-        exit 77
-    }
-    REMOTE_INSIDE=yes exec unshare -r -n "$0" "$@"
-fi
+. "$(dirname "$0")/../../support/spaces.sh"
 . "$(dirname "$0")/../../support/tap.sh"
 ln -s "$S" sherd
 export PATH="$T:$PATH"
-here=$(readlink /proc/self/ns/net)
-spaces= nodes=
+nodes=
 # Ends the nodes, which are children of the shells that run their commands.
 # shellcheck disable=SC2046,SC2086
 stop() {
@@ -25,21 +18,13 @@ trap 'stop; kill $spaces 2>/dev/null; rm -rf "$T"' EXIT
 trap 'exit 1' HUP INT TERM
 
 # Namespace i has the address 10.78.i.2. It reaches the others through this one.
-apart() { [ "$(readlink "/proc/$1/ns/net")" != "$here" ]; }
-running() { nsenter -t "$1" -n ip -o link show eth0 | grep -q 'state UP'; }
 host() {
-    unshare -n sleep 3600 &
-    eval "space$1=$!"
-    spaces="$spaces $!"
-    await apart $!
-    ip link add veth$1 type veth peer name eth0 netns $! && ip address add 10.78.$1.1/24 dev veth$1 &&
-        ip link set veth$1 up && nsenter -t $! -n ip link set lo up &&
-        nsenter -t $! -n ip address add 10.78.$1.2/24 dev eth0 && nsenter -t $! -n ip link set eth0 up &&
-        await running $! && nsenter -t $! -n ip route add default via 10.78.$1.1 && mkdir host$1
+    space veth$1 10.78.$1.1 10.78.$1.2 && eval "space$1=$space" &&
+        within $space ip route add default via 10.78.$1.1 && mkdir host$1
 }
 # Becomes a shell that runs commands at node i, as its operator would type them.
 at() { eval "cd host$1 && exec nsenter -t \$space$1 -n sh -ec \"\$2\""; }
-if ! (ip link set lo up && echo 1 >/proc/sys/net/ipv4/ip_forward) 2>>err || ! host 1 2>>err || ! host 2 2>>err || ! host 3 2>>err; then
+if ! (echo 1 >/proc/sys/net/ipv4/ip_forward) 2>>err || ! host 1 2>>err || ! host 2 2>>err || ! host 3 2>>err; then
     sed 's/^/# /' err
     echo "no links between network namespaces"
     exit 77

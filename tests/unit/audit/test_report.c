@@ -173,13 +173,42 @@ static void a_page_begins_with_figures_and_marks_what_was_found(void **state)
     assert_non_null(strstr(page, "<td>3</td><td>0.3</td><td>0.9</td><td>0.25</td>"));
     assert_int_equal(count(page, "<details><summary>All findings (5)</summary>"), 1);
     assert_true(strstr(page, "<td>0.3</td><td>0.9</td>") < strstr(page, "<details>"));
-    assert_int_equal(count(page, "<tr class=\"flag\"><td>verbatim</td>"), 2);
-    assert_int_equal(count(page, "<tr class=\"flag\"><td>control</td><td>share</td><td>A</td>"
-                                 "<td>missed</td>"),
+    assert_int_equal(count(page, "<tr class=\"flag\"><td><b>verbatim</b> share</td>"), 2);
+    assert_int_equal(count(page, "<tr class=\"flag\"><td><b>control</b> share</td><td>A</td>"
+                                 "<td><span>missed</span> </td>"),
                      1);
     assert_int_equal(count(page, "class=\"flag\""), 3);
     assert_int_equal(count(page, "<td>&lt; 1e-300</td>"), 3);
     assert_int_equal(count(page, "<td>MISSED</td>"), 1);
+    sherd__audit_fini(&r);
+}
+
+/* A bar is for what is at most 1. Names are broken between them, not at their hyphens. */
+static void a_page_has_bars_for_fractions_and_whole_names(void **state)
+{
+    (void)state;
+    sherd_audit r = { .subject = "s", .form = "f", .rows = 2, .cols = 3, .nodes = 3 };
+    const double values[] = { 0.5, 227.9, 1.01 }, chances[] = { NAN, 255, 1 };
+    const char *page;
+    for (size_t i = 0; i < 3; i++) {
+        sherd_audit_finding f = { .test = "verbatim",
+                                  .statistic = "share",
+                                  .subject = "A",
+                                  .who = "simulated-1, simulated-<2>",
+                                  .value = values[i],
+                                  .chance = chances[i],
+                                  .ln_p = -0.1,
+                                  .sentence = "it was sent" };
+        f.statistic = i == 0 ? "share" : i == 1 ? "chi2" : "smallness";
+        assert_int_equal(sherd__findings_add(&r.findings, &f), 0);
+    }
+    sherd__audit_scope_add(&r, "node", 1, 3, 3, 0);
+    assert_int_equal(sherd__audit_judge(&r, NULL), 0);
+    assert_int_equal(sherd_audit_html(&r, 0, &page, NULL), 0);
+    assert_int_equal(count(page, "<div class=\"bar\"><i style=\"width:50.0%\""), 2);
+    assert_int_equal(count(page, "<div class=\"bar\">"), 2); /* the figure, and its finding */
+    assert_int_equal(count(page, "<td><span>simulated-1,</span> <span>simulated-&lt;2&gt;</span> "),
+                     6);
     sherd__audit_fini(&r);
 }
 
@@ -291,6 +320,7 @@ int main(void)
         cmocka_unit_test(json_has_every_figure_with_its_chance_value),
         cmocka_unit_test(a_page_loads_nothing_and_escapes_all_texts),
         cmocka_unit_test(a_page_begins_with_figures_and_marks_what_was_found),
+        cmocka_unit_test(a_page_has_bars_for_fractions_and_whole_names),
         cmocka_unit_test(a_truncated_record_is_reported_in_json_and_on_the_page),
         cmocka_unit_test(notes_beyond_the_maximum_are_counted),
         cmocka_unit_test(an_undetected_control_ends_the_audit),

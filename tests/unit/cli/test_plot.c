@@ -24,6 +24,7 @@ static char folder[] = "/tmp/sherd-plot-XXXXXX";
 static char path_before[4096];
 static sherd__plot_epoch epochs[EPOCHS];
 static double points[2 * POINTS];
+static const char classes[3][96] = { "cat", "dog's_bed", "2" };
 static uint32_t labels[POINTS], regions[SIDE * SIDE];
 
 static int setup(void **state)
@@ -68,7 +69,10 @@ static sherd__plot plot(void)
                           .regions = regions,
                           .side = SIDE,
                           .low = { -1, -1 },
-                          .high = { 2, 2 } };
+                          .high = { 2, 2 },
+                          .inputs = { "wid'th_1", NULL },
+                          .classes = classes,
+                          .classes_len = 3 };
 }
 
 static bool exists(const char *path)
@@ -251,11 +255,53 @@ static void accuracy_has_a_panel_of_its_own_with_its_range(void **state)
     assert_true(number_after(text, "set arrow 1 from first ") == 5);
     assert_null(strstr(text, "logscale y\nset yrange"));
     free(text);
-    for (unsigned i = 0; i < EPOCHS; i++) near[i].cost = pow(0.5, i);
+    for (unsigned i = 0; i < EPOCHS; i++) near[i].loss = pow(0.5, i);
     assert_int_equal(sherd__plot_draw(&p, "near.svg", &drawn, NULL), 0);
     text = read_all("near.svg.gnuplot");
     assert_non_null(strstr(text, "set logscale y\nset yrange"));
     free(text);
+}
+
+/* A panel is 400 pixels wide, and a number of five digits about 50. */
+static void labels_of_epochs_do_not_touch(void **state)
+{
+    static const double ends[][2] = { { 2, 1 },   { 11, 1 },     { 12, 2 },        { 14, 5 },
+                                      { 50, 10 }, { 2000, 500 }, { 60001, 10000 }, { 7e6, 2e6 } };
+    sherd__plot p = plot();
+    sherd__plot_epoch two[] = { { 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1 } };
+    bool drawn;
+    (void)state;
+    p.epochs = two;
+    p.epochs_len = 2;
+    setenv("PATH", "/nowhere", 1);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        two[1].epoch = ends[i][0];
+        assert_int_equal(sherd__plot_draw(&p, "tics.svg", &drawn, NULL), 0);
+        char *text = read_all("tics.svg.gnuplot");
+        assert_true(number_after(text, "set xtics ") == ends[i][1]);
+        free(text);
+    }
+}
+
+/* More classes than colours would have one colour twice. */
+static void classes_have_a_legend_if_each_has_a_colour(void **state)
+{
+    sherd__plot p = plot();
+    bool drawn;
+    (void)state;
+    setenv("PATH", "/nowhere", 1);
+    for (int legend = 0; legend < 2; legend++) {
+        p.classes_len = legend ? 3 : 0;
+        p.standardised = legend;
+        assert_int_equal(sherd__plot_draw(&p, "legend.svg", &drawn, NULL), 0);
+        char *text = read_all("legend.svg.gnuplot");
+        assert_int_equal(count(text, "NaN with points"), p.classes_len);
+        assert_int_equal(strstr(text, "title 'dog''s_bed'") != NULL, legend);
+        assert_non_null(strstr(text, legend ? "set xlabel 'wid''th_1, standardised' noenhanced\n"
+                                            : "set xlabel 'wid''th_1' noenhanced\n"));
+        assert_non_null(strstr(text, "set ylabel 'second input"));
+        free(text);
+    }
 }
 
 static bool have_gnuplot(void)
@@ -289,7 +335,8 @@ static void each_point_is_drawn_at_its_place(void **state)
         assert_int_equal(sscanf(strstr(at, "translate("), "translate(%lf,%lf)", &x[i], &y[i]), 2);
         at++;
     }
-    assert_null(strstr(at, "<use xlink:href='#gpPt6'"));
+    assert_int_equal(count(at, "<use xlink:href='#gpPt6'"), p.classes_len); /* the legend */
+    assert_true(strstr(at, ">cat<") && strstr(at, ">2<") && strstr(text, "wid"));
     for (unsigned i = 0; i < POINTS; i++) { /* places are an affine function of the points */
         double u = (x[i] - x[0]) / (x[POINTS - 1] - x[0]);
         double v = (y[i] - y[0]) / (y[POINTS - 1] - y[0]);
@@ -449,6 +496,8 @@ int main(void)
         cmocka_unit_test_setup(boxes_cover_the_plane_and_the_last_one_has_the_class_of_its_cell,
                                fresh),
         cmocka_unit_test_setup(accuracy_has_a_panel_of_its_own_with_its_range, fresh),
+        cmocka_unit_test_setup(labels_of_epochs_do_not_touch, fresh),
+        cmocka_unit_test_setup(classes_have_a_legend_if_each_has_a_colour, fresh),
         cmocka_unit_test_setup(each_point_is_drawn_at_its_place, fresh),
         cmocka_unit_test_setup(curves_without_figures_are_left_out, fresh),
         cmocka_unit_test_setup(if_gnuplot_fails_the_earlier_plot_is_kept, fresh),

@@ -7,9 +7,13 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -146,16 +150,94 @@ static void a_small_file_of_a_huge_network_is_refused_by_its_shapes(void **s)
     sherd_recipe_free(r);
 }
 
-static void the_check_for_space_leaves_no_file(void **s)
+static off_t size_of(const char *file)
+{
+    struct stat st;
+    return stat(file, &st) == 0 ? st.st_size : -1;
+}
+
+static void a_file_that_is_open_has_no_name_before_it_is_saved(void **s)
+{
+    (void)s;
+    sherd_model *m = model(""), *again;
+    sherd_model_file *f;
+    char other[128], whole[128];
+    snprintf(other, sizeof other, "%s/nowhere/model.npz", folder);
+    assert_int_equal(sherd_model_file_open(&f, m, other, NULL), SHERD_EOPEN);
+    assert_null(f);
+    snprintf(other, sizeof other, "%s/other.npz", folder);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sherd_model_file_open(&f, m, other, NULL), 0);
+        assert_int_equal(size_of(other), -1);
+        sherd_model_file_close(f);
+        assert_int_equal(size_of(other), -1);
+    }
+    snprintf(whole, sizeof whole, "%s/whole.npz", folder);
+    assert_int_equal(sherd_model_save(m, whole, NULL), 0);
+    assert_int_equal(sherd_model_file_open(&f, m, other, NULL), 0);
+    assert_int_equal(sherd_model_file_save(f, m, NULL), 0);
+    assert_int_equal(size_of(other), size_of(whole)); /* without what was reserved beyond */
+    assert_int_equal(sherd_model_file_save(f, m, NULL), SHERD_EINVAL);
+    sherd_model_file_close(f);
+    assert_int_equal(sherd_model_load(&again, other, NULL), 0);
+    sherd_model_free(again);
+    assert_int_equal(sherd_model_file_open(&f, m, other, NULL), 0);
+    assert_int_equal(size_of(other), size_of(whole));
+    sherd_model_file_close(f);
+    assert_int_equal(size_of(other), size_of(whole));
+    sherd_model_file_close(NULL);
+    unlink(other);
+    unlink(whole);
+    sherd_model_free(m);
+}
+
+/* In a mount namespace of its own, on a tmpfs of 64 KB. 77: the user is not permitted to do so. */
+static int save_on_a_full_disk(const sherd_model *m)
+{
+    static const char block[4096];
+    char file[128];
+    sherd_model_file *f, *second;
+    if (unshare(CLONE_NEWNS) || mount("none", "/", "none", MS_REC | MS_PRIVATE, "")) return 77;
+    if (mount("tmpfs", folder, "tmpfs", 0, "size=64k")) return 77;
+    snprintf(file, sizeof file, "%s/m.npz", folder);
+    if (sherd_model_file_open(&f, m, file, NULL)) return 2;
+    snprintf(file, sizeof file, "%s/rest", folder);
+    FILE *rest = fopen(file, "w");
+    while (rest && fwrite(block, sizeof block, 1, rest) == 1 && fflush(rest) == 0) continue;
+    snprintf(file, sizeof file, "%s/second.npz", folder);
+    if (sherd_model_file_open(&second, m, file, NULL) != SHERD_EIO || second) return 3;
+    if (sherd_model_file_save(f, m, NULL)) return 4;
+    sherd_model_file_close(f);
+    return 0;
+}
+
+static void the_space_of_an_open_file_is_reserved(void **s)
 {
     (void)s;
     sherd_model *m = model("");
-    char other[128];
-    snprintf(other, sizeof other, "%s/nowhere/model.npz", folder);
-    assert_int_equal(sherd_model_room(m, other, NULL), SHERD_EOPEN);
-    snprintf(other, sizeof other, "%s/other.npz", folder);
-    assert_int_equal(sherd_model_room(m, other, NULL), 0);
-    assert_int_not_equal(access(other, F_OK), 0);
+    pid_t child = fork();
+    if (child == 0) _exit(save_on_a_full_disk(m));
+    int status = 0;
+    waitpid(child, &status, 0);
+    sherd_model_free(m);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) skip();
+    assert_int_equal(status, 0);
+}
+
+static void opening_a_file_survives_each_failed_allocation(void **s)
+{
+    (void)s;
+    sherd_model *m = model("");
+    sherd_model_file *f;
+    int err = SHERD_ENOMEM;
+    for (size_t n = 1; err; n++) {
+        (void)sherd__alloc_fail_nth(n);
+        err = sherd_model_file_open(&f, m, path, NULL);
+        if (!err) err = sherd_model_file_save(f, m, NULL);
+        (void)sherd__alloc_fail_nth(0);
+        sherd_model_file_close(f);
+        assert_true(!err || err == SHERD_ENOMEM);
+    }
     sherd_model_free(m);
 }
 
@@ -384,7 +466,9 @@ int main(void)
         cmocka_unit_test(parameters_have_names_and_shapes),
         cmocka_unit_test(parameters_are_loaded_for_another_recipe_of_the_same_shapes),
         cmocka_unit_test(a_small_file_of_a_huge_network_is_refused_by_its_shapes),
-        cmocka_unit_test(the_check_for_space_leaves_no_file),
+        cmocka_unit_test(a_file_that_is_open_has_no_name_before_it_is_saved),
+        cmocka_unit_test(the_space_of_an_open_file_is_reserved),
+        cmocka_unit_test(opening_a_file_survives_each_failed_allocation),
         cmocka_unit_test(outputs_are_those_of_the_layers),
         cmocka_unit_test(inputs_that_were_divided_are_not_divided_again),
         cmocka_unit_test(fixed_point_has_one_exponent_for_1000_rows),

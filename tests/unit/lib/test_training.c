@@ -47,7 +47,7 @@ static int on_epoch(void *ctx, const sherd_epoch *e, sherd_diag *d)
     if (h->training) { /* reading is allowed from here */
         sherd_train_report r = { .size = sizeof r };
         assert_int_equal(sherd_training_report_get(h->training, &r, NULL), 0);
-        assert_true(r.step == e->step && r.cost == e->cost && r.accuracy == e->accuracy);
+        assert_true(r.step == e->step && r.loss == e->loss && r.accuracy == e->accuracy);
     }
     if ((int)h->len != h->fail_at) return 0;
     return sherd__fail(d, SHERD_EIO, NULL, "no ink is left");
@@ -94,21 +94,21 @@ static void epochs_are_reported_and_kept(void **s)
     sherd_train_report before = { .size = sizeof before }, r = before;
     assert_int_equal(sherd_training_report_get(h.training, &before, NULL), 0);
     assert_true(before.step == 0 && before.steps == WORLD_STEPS && before.epochs == WORLD_EPOCHS &&
-                isnan(before.cost) && before.parameters == WORLD_PARAMETERS && before.batch == 20);
+                isnan(before.loss) && before.parameters == WORLD_PARAMETERS && before.batch == 20);
     if (sherd_training_run(h.training, NULL, &d)) fail_msg("%s", d.message);
     assert_int_equal(h.len, WORLD_EPOCHS);
     for (size_t i = 0; i < h.len; i++) {
         const sherd_epoch *e = sherd_training_epoch_at(h.training, i);
         assert_memory_equal(e, &h.epochs[i], sizeof *e);
         assert_true(e->epoch == i + 1 && e->step == 3 * (i + 1) && e->rate == 0.2);
-        assert_true(isnan(e->validation_cost) && isnan(e->epsilon) && isnan(e->delta) &&
+        assert_true(isnan(e->validation_loss) && isnan(e->epsilon) && isnan(e->delta) &&
                     isnan(e->float64_accuracy) && e->nodes == 0 && e->bytes_out == 0);
     }
     assert_null(sherd_training_epoch_at(h.training, h.len));
-    assert_true(h.epochs[5].cost < h.epochs[0].cost && h.epochs[5].accuracy > 0.5);
+    assert_true(h.epochs[5].loss < h.epochs[0].loss && h.epochs[5].accuracy > 0.5);
     assert_int_equal(sherd_training_report_get(h.training, &r, NULL), 0);
     assert_true(r.step == WORLD_STEPS && r.first_step == 0 && r.examples == 6 * WORLD_ROWS &&
-                r.cost == h.epochs[5].cost && r.seconds > 0 && r.examples_per_second > 0);
+                r.loss == h.epochs[5].loss && r.seconds > 0 && r.examples_per_second > 0);
     assert_string_equal(r.by, "products");
     assert_string_equal(r.sees, "all data stay on this machine");
     assert_true(!r.scheme && !r.among && r.bits == 0 && r.nodes == 0);
@@ -128,7 +128,7 @@ static void report_every_chooses_the_epochs(void **s)
     o.ctx = &h;
     run("report_every = 4\nholdout = 0.25\n", &o, NULL);
     assert_true(h.len == 2 && h.epochs[0].epoch == 4 && h.epochs[1].epoch == 6);
-    assert_true(h.epochs[0].validation_cost > 0 && h.epochs[1].validation_accuracy > 0);
+    assert_true(h.epochs[0].validation_loss > 0 && h.epochs[1].validation_accuracy > 0);
 }
 
 static void reports_may_be_steps_apart(void **s)
@@ -150,7 +150,7 @@ static void reports_may_be_steps_apart(void **s)
     assert_int_equal(h.len, 5);
     for (size_t i = 0; i < 5; i++)
         assert_true(h.epochs[i].step == steps[i] && h.epochs[i].epoch == epochs[i] &&
-                    h.epochs[i].validation_cost > 0 && h.epochs[i].seconds > 0);
+                    h.epochs[i].validation_loss > 0 && h.epochs[i].seconds > 0);
     sherd_training_free(h.training);
 }
 
@@ -177,10 +177,10 @@ static void training_ends_when_validation_has_not_improved_for_too_long(void **s
     h.training = NULL;
     size_t lowest = 0;
     for (size_t i = 0; i < h.len; i++)
-        if (h.epochs[i].validation_cost < h.epochs[lowest].validation_cost) lowest = i;
+        if (h.epochs[i].validation_loss < h.epochs[lowest].validation_loss) lowest = i;
     assert_true(r.stopped_early && h.len < 40 && h.len == lowest + 1 + 3 && r.step == 3 * h.len);
     assert_true(r.best_step == h.epochs[lowest].step &&
-                r.best_cost == h.epochs[lowest].validation_cost &&
+                r.best_loss == h.epochs[lowest].validation_loss &&
                 r.best_accuracy == h.epochs[lowest].validation_accuracy);
     snprintf(lines, sizeof lines, "holdout = 0.25\nrate = 2\nmethod = momentum 0.9\nepochs = %zu\n",
              lowest + 1);

@@ -127,6 +127,22 @@ static void the_target_is_the_last_column_a_named_one_or_absent(void **s)
     refuses("1,2\n2,3\n", &two, SHERD_ESHAPE, "f.csv:1:1: expected inputs and 2 target columns");
 }
 
+static void other_separators_are_named(void **s)
+{
+    (void)s;
+    const double x[] = { 1, 2 };
+    const uint32_t y[] = { 3, 4 };
+    refuses("a;b\n1;2\n", &label_last, SHERD_EFORMAT,
+            "f.csv:1:2: expected commas between fields, found semicolons");
+    refuses("1;2\t;3", &label_last, SHERD_EFORMAT,
+            "f.csv:1:2: expected commas between fields, found semicolons");
+    refuses("a\tb\n1\t2\n", &label_last, SHERD_EFORMAT,
+            "f.csv:1:2: expected commas between fields, found tabs");
+    refuses("\"a;b\"\n1\n", &label_last, SHERD_ESHAPE,
+            "f.csv:1:1: expected inputs and 1 target column, found 1 field");
+    reads("a;b,c\n1,3\n2,4\n", 2, 1, x, y);
+}
+
 static const sherd__csv_want named_labels = { .targets = 1, .labels = true, .names = true };
 
 /* Returns a list that shares memory with the names given. */
@@ -585,6 +601,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(line_ends_headers_quotes_and_a_byte_order_mark_do_not_matter),
         cmocka_unit_test(the_target_is_the_last_column_a_named_one_or_absent),
+        cmocka_unit_test(other_separators_are_named),
         cmocka_unit_test(labels_may_be_names_sorted_by_bytes),
         cmocka_unit_test(given_classes_number_the_labels),
         cmocka_unit_test(too_many_classes_are_refused_where_they_occur),
