@@ -78,7 +78,8 @@ typedef struct sherd_product_options {
     double exposure_max;     /* permute, plain, element-wise: largest fraction of an operand that a
                                 domain may be given; 0: twice the largest planned share. plain
                                 gives every node all of B, which only 0 and 1 allow */
-    const uint8_t *seed;     /* 32 bytes; NULL: a fresh seed */
+    const uint8_t *seed;     /* 32 bytes; NULL: a fresh seed. Exposures under a seed follow no
+                                measured speeds (but see seed_drawn) */
     uint64_t operation;      /* index in the manifest from which permutations are derived */
     const sherd_shuffles *shuffles; /* NULL: derived from the seed */
     uint64_t memory;     /* the coordinator's working memory, besides operands and result, in bytes;
@@ -93,6 +94,10 @@ typedef struct sherd_product_options {
     sherd_profile *profile_a, *profile_b; /* profiles of the operands of this call, or NULL: values
                                              with a profile are not examined again. Not used for
                                              kept operands and multipliers */
+    bool seed_drawn; /* `seed` was drawn for this work, for instance so that a forecast and its
+                        product partition alike: it does not determine exposures, which may follow
+                        the measured speeds of nodes as under a fresh seed. Not used for
+                        multipliers */
 } sherd_product_options;
 
 /**

@@ -117,6 +117,11 @@ void sherd__cluster_note_paces(sherd_cluster *c, const sherd__job_pace *paces);
  *  SHERD_EINTERRUPTED, SHERD_ETIMEOUT; other failures leave the speeds unknown. */
 int sherd__cluster_measure_speeds(sherd_cluster *c, const sherd_hooks *hooks, uint32_t timeout_ms,
                                   sherd_diag *d) SHERD_MUST;
+/** Before a large product whose parts may follow speeds, measures those of nodes elsewhere (what
+ *  they declare says nothing of their links). Warns of weights of the list that the scheme cannot
+ *  use. Errors as sherd__cluster_measure_speeds. */
+int sherd__product_speeds(sherd_cluster *c, sherd_view a, sherd_view b,
+                          const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 #define SHERD__WEIGHTS_OF_METADATA "the metadata file says what each node is given"
 /** Warns, once, if the list of nodes has weights, that they have no effect, and why. */
 void sherd__cluster_weights_unused(sherd_cluster *c, const char *why);

@@ -111,7 +111,8 @@ bool sherd__prepare_follows_speeds(const sherd_product_options *opt)
     const sherd_scheme_info *s = sherd_scheme_get(opt->scheme);
     if (!(s->takes & SHERD_TAKES_WEIGHTS)) return false;
     if (!(s->takes & SHERD_TAKES_SHUFFLES)) return opt->exact || s->exact_only;
-    return !opt->seed && !opt->shuffles && !opt->balanced && opt->exposure_max <= 0;
+    bool given = opt->seed && !opt->seed_drawn;
+    return !given && !opt->shuffles && !opt->balanced && opt->exposure_max <= 0;
 }
 
 const uint32_t *sherd__prepare_weights(const sherd__nodes *nodes, const sherd_product_options *opt)

@@ -117,7 +117,7 @@ int sherd__prepare_apply_shapes(sherd_view a, sherd_view b, const sherd_product_
 /**
  * Returns whether the parts of nodes may follow measured speeds. Ranges of rows may in exact mode:
  * the bits of floats depend on where rows are cut. Exposures may unless the user has determined
- * them, by a seed, stored tables, `balanced` or a bound.
+ * them, by a seed of theirs, stored tables, `balanced` or a bound.
  */
 bool sherd__prepare_follows_speeds(const sherd_product_options *opt);
 /** Returns the least number of domains that the scheme needs for opt->colluding and opt->spare. */

@@ -210,6 +210,17 @@ static void exposures_follow_speeds_unless_the_user_has_determined_them(void **s
     assert_int_equal(sherd__exposures(of_expo, 60, 3, 0, drawn), SHERD_OK);
     for (int c = 0; c < 60; c++) want[drawn[c]]++;
     assert_memory_equal(planned, want, sizeof want);
+    assert_false(sherd__prepare_follows_speeds(&o));
+    o.seed_drawn = true; /* by the caller, not chosen */
+    assert_true(sherd__prepare_follows_speeds(&o));
+    plan(&o, NULL, planned);
+    memset(want, 0, sizeof want);
+    assert_int_equal(sherd__weights_exposures(of_expo, 60, 3, by_speed, 0, drawn), SHERD_OK);
+    for (int c = 0; c < 60; c++) want[drawn[c]]++;
+    assert_memory_equal(planned, want, sizeof want);
+    o.exposure_max = 0.9;
+    assert_false(sherd__prepare_follows_speeds(&o));
+    o.exposure_max = 0;
     for (uint32_t c = 0; c < 60; c++) stored[c] = c < 7 ? 0 : 1;
     const sherd_shuffles tables = { .size = sizeof tables, .exposures = stored, .perm = no_rows };
     o.seed = NULL;
