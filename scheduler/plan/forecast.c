@@ -5,6 +5,7 @@
  */
 #include "sherd/forecast.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -121,7 +122,7 @@ typedef struct forecast {
     sherd__domain_fault domain_fault;
     double *c, *own_c;
     double prepare_s; /* time of preparing: scanning the operands, allocating the result */
-    bool alike;       /* only shapes are given */
+    bool alike;       /* all panels of A but the last have the same sizes */
     bool part;        /* the result is too large: a part of the product is measured */
     sherd__prepared p;
 } forecast;
@@ -450,11 +451,24 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
     out->bound = bounds[cost.bound ? cost.bound : SHERD__BOUND_HERE];
 }
 
+/* Returns whether all panels of A but the last are sent with the same sizes: under a private scheme
+ * sizes follow from shapes, and otherwise no entry is zero, also after rounding. Counting what is
+ * not zero in each panel, group and tile would take minutes for a large A. */
+static bool is_alike(const forecast *w)
+{
+    if (sherd_scheme_private(w->opt->scheme)) return true;
+    if (!w->opt->profile_a) return false;
+    const sherd__scan *scan = sherd__profile_scan(w->opt->profile_a);
+    double least = w->p.exact ? ldexp(0.5, -w->p.fixed_a.scale) : 0; /* rounding is to even */
+    return scan->nonzeros == (uint64_t)w->a.rows * w->a.cols && scan->min_abs > least;
+}
+
 static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f, sherd_diag *d)
 {
     sherd__traffic t;
     measured m = { .gflops = 0 };
     look(out, w);
+    w->alike = w->alike || is_alike(w);
     int err = sherd__traffic_count(&t, &w->p, w->alike, &f->hooks);
     if (!err) err = ask(f);
     if (!err && !f->no_time) {

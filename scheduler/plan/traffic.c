@@ -192,12 +192,26 @@ static int count_resident(count *c, uint32_t tile)
     return SHERD_OK;
 }
 
-/* alike: all panels but the first and the last have the same sizes. */
+/* Returns whether the slot has whole panels up to the one before the last, so that these are alike:
+ * a slot of fewer rows than others ends earlier. */
+static bool is_whole(const count *c, uint32_t tile, uint32_t slot)
+{
+    const sherd__hiding *h = &c->p->hiding;
+    sherd__cell_sizes first, late;
+    uint32_t last = c->shape.panels - 1;
+    if (last < 2 || h->ops->sizes(h->ctx, (sherd__cell){ slot, tile, 0 }, &first) ||
+        h->ops->sizes(h->ctx, (sherd__cell){ slot, tile, last - 1 }, &late))
+        return false;
+    return first.empty == late.empty && (first.empty || first.left.rows == late.left.rows);
+}
+
+/* alike: whole panels have the same sizes. */
 static int count_slot(count *c, uint32_t tile, uint32_t slot, bool alike)
 {
     const sherd__hiding *h = &c->p->hiding;
     sherd__cell_sizes s = { .empty = true };
     uint32_t n, last = c->shape.panels - 1;
+    alike = alike && is_whole(c, tile, slot);
     for (uint32_t panel = 0; panel <= last; panel += n) {
         sherd__cell cell = { slot, tile, panel };
         bool known = alike && panel > 0 && panel < last;
