@@ -150,6 +150,8 @@ typedef struct sherd_report {
        of the other nodes' times. Answers that were not needed do not count */
     uint32_t pace_node;
     double pace_seconds, pace_others;
+    double *done; /* fraction of the accepted tasks that each node answered: other nodes may do what
+                     was planned for a slow or lost one */
 } sherd_report;
 
 SHERD_API void sherd_report_fini(sherd_report *r);
@@ -169,6 +171,7 @@ typedef struct sherd_report_node {
     uint32_t planned; /* from here on as in sherd_report, for this node */
     double exposed_a, exposed_b;
     uint64_t bytes_out, bytes_in;
+    double done;
 } sherd_report_node;
 
 /** Fills *out with node i of the cluster c that the report is about. If the report has no such

@@ -111,7 +111,7 @@ int sherd__report_init(sherd_report *r, uint32_t nodes) SHERD_MUST;
 /** Adds the costs of an earlier encoding of the same product to r, and frees `before`. */
 void sherd__report_add(sherd_report *r, sherd_report *before);
 /** Notes how fast the nodes answered in a job, for the plans of later ones. Jobs of less than a
- *  tenth of a second are not counted. */
+ *  tenth of a second or of less than 64 KiB for each node are not counted. */
 void sherd__cluster_note_paces(sherd_cluster *c, const sherd__job_pace *paces);
 /** Measures the speeds of nodes elsewhere, with a product of ones, unless they are known. Errors:
  *  SHERD_EINTERRUPTED, SHERD_ETIMEOUT; other failures leave the speeds unknown. */

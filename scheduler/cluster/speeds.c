@@ -11,8 +11,9 @@
 #include "scheduler/cluster/state.h"
 #include "scheduler/plan/weights.h"
 
-#define JOB_S 0.1     /* shorter jobs say little of the nodes' speeds */
-#define ANSWER_S 1e-3 /* resolution of the clock */
+#define JOB_S 0.1        /* shorter jobs say little of the nodes' speeds, ... */
+#define JOB_BYTES 65536u /* ... and so do those that move fewer bytes at each node */
+#define ANSWER_S 1e-3    /* resolution of the clock */
 /* A node is named after so many products if its answers have taken so many times as long as the
  * median of the others', and so many seconds longer. */
 #define SERIES 5u
@@ -90,14 +91,16 @@ static void name_pace(sherd_cluster *c, const sherd__job_pace *paces)
 void sherd__cluster_note_paces(sherd_cluster *c, const sherd__job_pace *paces)
 {
     double longest = 0;
+    uint64_t bytes = 0;
     uint32_t known = 0;
     name_pace(c, paces);
     for (uint32_t i = 0; i < c->count; i++) {
         longest = fmax(longest, paces[i].seconds);
+        bytes += paces[i].bytes;
         if (paces[i].bytes)
             c->scratch[known++] = (double)paces[i].bytes / fmax(paces[i].seconds, ANSWER_S);
     }
-    if (known < 2 || longest < JOB_S) return;
+    if (known < 2 || longest < JOB_S || bytes < (uint64_t)JOB_BYTES * known) return;
     double median = sherd__median(c->scratch, known, true);
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->count; i++) {

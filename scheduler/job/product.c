@@ -153,6 +153,8 @@ int sherd__product_run(const sherd__product_call *call, const sherd__prepared *p
                 &result, call->opt->strict, d);
     if (!err) note_paces(call, job, &result);
     report_fill(&own, p, nodes, &result);
+    for (uint32_t i = 0; i < own.nodes && own.tasks > 0; i++)
+        own.done[i] = (double)sherd__job_node_tasks(job, i) / (double)own.tasks;
     if (call->r) {
         count_nodes(&own, &t, nodes);
         *call->r = own;

@@ -30,6 +30,7 @@
 #include "scheduler/plan/forecast.h"
 #include "scheduler/plan/kernel_rates.h"
 #include "scheduler/plan/profile.h"
+#include "scheduler/plan/weights.h"
 #include "wire/cipher.h"
 #include "wire/link_rate.h"
 
@@ -407,6 +408,22 @@ static double conversions(const sherd__traffic *t, const measured *m)
            t->streamed / p->stream + (m->gflops > 0 ? 0 : t->laid / p->lay);
 }
 
+/* The links were measured with equal parts at all nodes, so the slowest one determined their rate.
+ * Where parts follow speeds or move to other nodes, others carry more. */
+static void follow_links(sherd__cost_input *in, const forecast *w, const sherd__traffic *t,
+                         bool links_measured)
+{
+    double nodes = w->nodes.count, tasks = (double)t->tasks, speed = in->node_gflops * 1e9;
+    if (!w->nodes.remote || !links_measured || !w->nodes.paces || !(tasks > 0)) return;
+    double bytes = (double)(t->out > t->in ? t->out : t->in), slow = in->link_rate / nodes;
+    double slow_s = fmax(t->multiplied / speed, bytes / slow) / tasks;
+    double fast_s = fmax(t->multiplied / speed * t->busiest, bytes / slow * t->busiest_link) *
+                    nodes / tasks;
+    in->link_rate = slow / t->busiest_link;
+    if (t->moves && slow_s > SHERD__WEIGHTS_SLOWER * fast_s)
+        in->tail_s = fmin(slow_s, SHERD__TAKE_OVER_S + (SHERD__TAKE_OVER_TIMES + 1) * fast_s);
+}
+
 static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic *t,
                     const measured *m, double declared)
 {
@@ -442,6 +459,7 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
     sherd__cost cost;
     if (!(in.node_gflops > 0)) in.node_gflops = 1;
     out->rates.node_gflops = in.node_gflops;
+    follow_links(&in, w, t, out->latency > 0);
     sherd__cost_predict(&cost, &in);
     out->seconds = w->prepare_s + cost.seconds; /* nothing is sent while preparing */
     out->seconds_nodes = cost.nodes_s;

@@ -292,6 +292,8 @@ int sherd__prepare_part(sherd__prepared *p, const sherd__matrices *m, const sher
                             .shape_only = !m->a.data,
                             .name_a = sherd__name_a(opt),
                             .name_b = sherd__name_b(opt),
+                            .rates = nodes->rates,
+                            .paces = nodes->paces,
                             .entropy = sherd__prepare_entropy(nodes) };
     int err = check_nodes(nodes, d);
     if (!err) err = check_options(opt, d);
