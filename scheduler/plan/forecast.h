@@ -36,8 +36,8 @@ typedef struct sherd__traffic {
                         not requested and an idle node helps only if there is time */
 } sherd__traffic;
 
-/** Counts the traffic of a product. alike: assumes that all whole panels of a slot are like its first;
- *  this holds for operands without zeros and avoids reading them. p must not be running.
+/** Counts the traffic of a product. alike: assumes that all whole panels of a slot are like its
+ *  first; this holds for operands without zeros and avoids reading them. p must not be running.
  *  SHERD_EUNSUPPORTED: the scheme does not report sizes; SHERD_EINTERRUPTED: hooks. */
 int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool alike,
                          const sherd_hooks *hooks) SHERD_MUST;

@@ -44,8 +44,8 @@ typedef struct sherd__nodes {
     /* By node, for schemes that divide the work (SHERD_TAKES_WEIGHTS): weights that the list of
        nodes gives; what the measured speeds suggest. NULL: all equal. */
     const uint32_t *weights, *speeds;
-    /* By node: rates that they declare, and how fast they answered as a fraction of the median. NULL
-       or 0: unknown. Only forecasts use them. */
+    /* By node: rates that they declare, and how fast they answered as a fraction of the median.
+       NULL or 0: unknown. Only forecasts use them. */
     const double *rates, *paces;
     bool no_csr;      /* some node computes no products with an operand in CSR */
     uint64_t cell;    /* size of a result, in bytes, that suits more than half of the nodes: smaller
