@@ -99,9 +99,10 @@ static const char *tasks_text(const void *x, char out[48])
 static void say_nodes(const sherd__product_run *w)
 {
     const sherd__column columns[] = {
-        { "node", -20, "name", NULL },
+        { "node", -14, "name", NULL },
         { "pid", 7, NULL, pid_text },
         { shuffled(w) ? "columns" : "rows", 7, "planned", NULL },
+        { "done", 7, "done", NULL },
         { "of A", 7, "exposed_a", NULL },
         { "of B", 7, "exposed_b", NULL },
         { "out", 8, "bytes_out", NULL },
@@ -391,8 +392,8 @@ static void say_all(const sherd__product_run *w)
 
 static json_t *node_object(const sherd__product_run *w, uint32_t i)
 {
-    static const char *const unknown[] = { "planned",   "exposed_a", "exposed_b",
-                                           "bytes_out", "bytes_in",  NULL };
+    static const char *const unknown[] = { "planned",  "exposed_a", "exposed_b", "bytes_out",
+                                           "bytes_in", "done",      NULL };
     sherd_report_node n = { .size = sizeof n };
     if (sherd_report_node_at(w->info.report, w->info.cluster, i, &n, NULL)) return json_object();
     json_t *o = sherd__fields_object(&n, sherd_report_node_fields,

@@ -114,7 +114,8 @@ SHERD_API int sherd_forecast_probe(sherd_forecast_options *f, sherd_diag *d) SHE
 /**
  * Predicts the cost of C = A*B with the options `opt`. If data is NULL in both views, only their
  * shapes are used, as f64 operands without zeros. With a seed (opt->seed) a later product uses the
- * partition of the forecast; without one another partition is drawn. Some cells are hidden and
+ * partition of the forecast; without one another partition is drawn. If parts follow the speeds of
+ * nodes, the partition is that of the speeds known now. Some cells are hidden and
  * folded to measure how long that takes; nothing is sent. blind: no masks are used up. Errors:
  * those that sherd_multiply returns before it sends anything; SHERD_EINTERRUPTED. *out is unchanged
  * then. If the result is too large to be measured with (1 GiB) and f->result is NULL, a product of

@@ -78,7 +78,8 @@ typedef struct sherd_product_options {
     double exposure_max;     /* permute, plain, element-wise: largest fraction of an operand that a
                                 domain may be given; 0: twice the largest planned share. plain
                                 gives every node all of B, which only 0 and 1 allow */
-    const uint8_t *seed;     /* 32 bytes; NULL: a fresh seed */
+    const uint8_t *seed;     /* 32 bytes; NULL: a fresh seed. Exposures under a seed follow no
+                                measured speeds (but see seed_drawn) */
     uint64_t operation;      /* index in the manifest from which permutations are derived */
     const sherd_shuffles *shuffles; /* NULL: derived from the seed */
     uint64_t memory;     /* the coordinator's working memory, besides operands and result, in bytes;
@@ -93,6 +94,10 @@ typedef struct sherd_product_options {
     sherd_profile *profile_a, *profile_b; /* profiles of the operands of this call, or NULL: values
                                              with a profile are not examined again. Not used for
                                              kept operands and multipliers */
+    bool seed_drawn; /* `seed` was drawn for this work, for instance so that a forecast and its
+                        product partition alike: it does not determine exposures, which may follow
+                        the measured speeds of nodes as under a fresh seed. Not used for
+                        multipliers */
 } sherd_product_options;
 
 /**
@@ -145,6 +150,8 @@ typedef struct sherd_report {
        of the other nodes' times. Answers that were not needed do not count */
     uint32_t pace_node;
     double pace_seconds, pace_others;
+    double *done; /* fraction of the accepted tasks that each node answered: other nodes may do what
+                     was planned for a slow or lost one */
 } sherd_report;
 
 SHERD_API void sherd_report_fini(sherd_report *r);
@@ -164,6 +171,7 @@ typedef struct sherd_report_node {
     uint32_t planned; /* from here on as in sherd_report, for this node */
     double exposed_a, exposed_b;
     uint64_t bytes_out, bytes_in;
+    double done;
 } sherd_report_node;
 
 /** Fills *out with node i of the cluster c that the report is about. If the report has no such

@@ -176,6 +176,7 @@ void sherd__operation_settle_seed(sherd_operation *w)
     sherd__entropy os = sherd__entropy_os();
     os.fill(os.ctx, w->seed, sizeof w->seed);
     w->opt.seed = w->seed;
+    w->opt.seed_drawn = true;
 }
 
 /* With look_only, its use is not recorded. */

@@ -62,6 +62,8 @@ static void predict(sherd_operation *w)
     if (!w->o.forecast || !sherd__operation_is_product(w)) return;
     double began = sherd__clock_s();
     w->forecasted.size = sizeof w->forecasted;
+    /* The product follows the same speeds. If they cannot be measured, it fails likewise. */
+    (void)!sherd__product_speeds(w->cluster, w->in[0].view, w->in[1].view, &w->opt, NULL);
     if (!f.no_time && sherd_forecast_probe(&f, NULL)) f.no_time = true;
     w->forecast = !sherd_forecast_multiply(w->in[0].view, w->in[1].view, &w->opt, &f,
                                            &w->forecasted, NULL);

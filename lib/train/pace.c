@@ -14,8 +14,9 @@
 #include "scheduler/plan/encoding.h"
 #include "sherd/forecast.h"
 
-#define SLOWER 3.0 /* times this machine's step: less is not worth a message */
-#define LONGER_S 5 /* nor is a training that takes so little longer */
+#define SLOWER 3.0      /* times this machine's step: less is not worth a warning, ... */
+#define LONGER_S 5      /* ... nor is a training that takes so little longer ... */
+#define SLOWER_NOTE 1.5 /* ... but a line for those who ask for details */
 
 /* Adds the predicted time of A (n x k) times B (k x m) to *sum. */
 static int add_product(double *sum, const sherd_training *t, const sherd_forecast_options *f,
@@ -112,8 +113,9 @@ void sherd__training_compare_pace(const sherd_training *t)
     double here = sherd__training_step_here(t), left = (double)sherd__training_steps_left(t);
     if (!(here > 0) || sherd_forecast_probe(&f, NULL)) return;
     double there = t->o.by == SHERD_BY_GRADIENTS ? by_gradients(t, &f) : by_products(t, &f);
-    if (there < SLOWER * here || (there - here) * left < LONGER_S) return;
-    sherd__training_log(t, SHERD_LOG_WARN,
+    if (there < SLOWER_NOTE * here || left < 1) return;
+    bool much = there >= SLOWER * here && (there - here) * left >= LONGER_S;
+    sherd__training_log(t, much ? SHERD_LOG_WARN : SHERD_LOG_INFO,
                         "a step takes about %s over these nodes and %s on this machine alone: "
                         "leave the nodes out if they are not needed for privacy or memory, or use "
                         "larger batches",

@@ -20,6 +20,22 @@
 
 static_assert((int)SHERD_TRAIN_NOISE_MAX == (int)SHERD__PRIVACY_NOISE_MAX, "one limit");
 
+/* Warns that nodes with the preset --min-rows refuse rounds of so few places. */
+static void warn_few(const sherd_training *t)
+{
+    const sherd__training_secure *s = &t->secure;
+    const sherd__policy usual = SHERD__POLICY_DEFAULT;
+    uint64_t least = usual.rows_min;
+    char examples[64] = "";
+    if (s->places < least)
+        snprintf(examples, sizeof examples, "--examples %" PRIu64 " and ", least);
+    sherd__training_log(t, SHERD_LOG_WARN,
+                        "a round goes over %" PRIu64 " places of each node: nodes with the preset "
+                        "--min-rows (%" PRIu64 ") refuse this training; choose %s--batch %" PRIu64
+                        " or more",
+                        s->rows, least, examples, least * t->o.nodes);
+}
+
 /* Warns that nodes refuse rounds with fewer rows than --min-rows or more than --max-rows, which
  * only they know. */
 static void warn_rows(const sherd_training *t)
@@ -39,6 +55,7 @@ static void warn_rows(const sherd_training *t)
                             "preset --max-rows (%" PRIu64 ") refuse this training; choose a "
                             "smaller --batch",
                             s->rows, usual.rows_max);
+    if (!simulate && s->rows < usual.rows_min) warn_few(t);
     if (simulate || last == 0 || last >= usual.rows_min || s->rows < usual.rows_min) return;
     sherd__training_log(t, SHERD_LOG_WARN,
                         "the last round of an epoch goes over %" PRIu64 " of the %" PRIu64
@@ -46,6 +63,22 @@ static void warn_rows(const sherd_training *t)
                         ") refuse this training; --examples %" PRIu64 " adds empty places, or "
                         "choose another --batch",
                         last, s->places, usual.rows_min, s->places - last + usual.rows_min);
+}
+
+/* A round has the same number of places at each node, at least one. */
+static int check_batch(const sherd_training *t, sherd_diag *d)
+{
+    uint64_t batch = t->recipe->recipe.batch, nodes = t->o.nodes;
+    const sherd__policy usual = SHERD__POLICY_DEFAULT;
+    if (batch == 0 || batch >= nodes) return SHERD_OK;
+    char hint[128];
+    snprintf(hint, sizeof hint,
+             "choose --batch %" PRIu64 " or more; nodes with the preset --min-rows need %" PRIu64,
+             nodes, usual.rows_min * nodes);
+    return sherd__fail(d, SHERD_EINVAL, hint,
+                       "a batch of %" PRIu64 " is too small for secure sums of %" PRIu64
+                       " nodes: each node has at least one place in a round",
+                       batch, nodes);
 }
 
 /* Computes places and rounds from options and the number of nodes only. */
@@ -91,9 +124,11 @@ int sherd__training_secure_data(sherd_training *t, const sherd_data_source *from
                            "use divide_inputs",
                            "standardise = yes: only the nodes have the examples, and their means "
                            "are not part of a secure sum");
-    int err = t->o.simulate
-                  ? sherd__data_load(&t->data, t->recipe, from, width, t->seed, d)
-                  : sherd__data_none(&t->data, t->recipe, width, "the nodes' own examples", d);
+    int err = check_batch(t, d);
+    if (err) return err;
+    err = t->o.simulate
+              ? sherd__data_load(&t->data, t->recipe, from, width, t->seed, d)
+              : sherd__data_none(&t->data, t->recipe, width, "the nodes' own examples", d);
     if (err) return err;
     plan_places(t);
     err = make_stand_in(t, width, d);

@@ -41,6 +41,8 @@ typedef struct member {
     uint32_t spent_len;
     uint32_t from, to;   /* its shards: range of indices in the job's list */
     bool graded, summed; /* in this round */
+    double owed_s;       /* in all rounds, until it had computed its gradients */
+    bool pace_named;     /* the log says that it is slow */
     bool refused;        /* it reports that its part of this round does not fit */
     int claim;           /* code of its last refusal since the doubt began; SHERD_OK: none */
     bool accuses;        /* it refused the part in question */
@@ -83,6 +85,7 @@ struct sherd__allreduce_job {
     uint64_t round, commit; /* the last round started; the last complete round */
     double rate;            /* rate of the update of round `commit` */
     uint32_t failed;        /* aborted rounds since the last complete one */
+    uint64_t begun_ms;      /* start of this round */
     uint64_t graded_ms;     /* when the last member of this round had computed its gradients */
     uint64_t moved_ms;      /* when the sum was last known to make progress */
     uint64_t asked_ms;      /* since when members are asked about the sum; 0: they are not asked */

@@ -4,6 +4,7 @@
  * of the sum that it computed on its own, so these must agree to the bit. If they do not, the
  * memory or program of a member is faulty, and it cannot be decided which one.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "scheduler/allreduce/internal.h"
+#include "scheduler/plan/weights.h"
 
 /* Returns the divisor of the sum: the weight of the shards that count. */
 static double divisor(const sherd__allreduce_step *s)
@@ -50,6 +52,7 @@ void sherd__allreduce_begin_step(sherd__allreduce_job *j)
     j->phase = STEPPING;
     j->round++;
     j->graded_ms = 0;
+    j->begun_ms = j->now_ms;
     for (uint32_t i = 0; i < j->members && !j->w.done; i++)
         sherd__allreduce_sent(j, j->node_of[i], sherd__allreduce_send_step(j, j->node_of[i], by));
 }
@@ -66,6 +69,7 @@ bool sherd__allreduce_take_costs(sherd__allreduce_job *j, member *m, const uint8
         s->costs[k] = cost;
         s->hits[k] = hits;
     }
+    m->owed_s += m->graded ? 0 : 1e-3 * (double)(j->now_ms - j->begun_ms);
     m->graded = true;
     return true;
 }
@@ -100,6 +104,22 @@ static void count_links(sherd__allreduce_job *j)
     }
 }
 
+/* Names a member for which the others wait, once. A sum says nothing of members: all wait for all.
+ * What delays a round is the member that is the last to compute its gradients. */
+static void name_pace(sherd__allreduce_job *j)
+{
+    double seconds[SHERD__ALLREDUCE_MOST], room[SHERD__ALLREDUCE_MOST], median;
+    for (uint32_t i = 0; i < j->members; i++) seconds[i] = j->nodes[j->node_of[i]].owed_s;
+    uint32_t slowest = sherd__weights_slowest(seconds, j->members, j->stats.rounds, room, &median);
+    if (slowest == UINT32_MAX || j->nodes[j->node_of[slowest]].pace_named) return;
+    j->nodes[j->node_of[slowest]].pace_named = true;
+    sherd__work_say(&j->w,
+                    "%s is slow: its gradients of %" PRIu64 " rounds took %.1f s, those of the "
+                    "others %.1f s (median)",
+                    sherd__work_name(&j->w, j->node_of[slowest]), j->stats.rounds, seconds[slowest],
+                    median);
+}
+
 void sherd__allreduce_end_step(sherd__allreduce_job *j)
 {
     sherd__allreduce_step *s = j->ask->step;
@@ -131,6 +151,7 @@ void sherd__allreduce_end_step(sherd__allreduce_job *j)
     j->stats.rounds++;
     count_links(j);
     pthread_mutex_unlock(&j->requests.lock);
+    name_pace(j);
     sherd__allreduce_answer(j, SHERD_OK, "");
 }
 

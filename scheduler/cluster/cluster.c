@@ -288,6 +288,11 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
     uint32_t up = rooms_of(c, c->rooms);
     const uint32_t *weights, *speeds;
     sherd__cluster_weights(c, &weights, &speeds);
+    double *rates = c->scratch + 4 * (size_t)c->count, *paces = rates + c->count;
+    for (uint32_t i = 0; i < c->count; i++) {
+        rates[i] = c->nodes[i].info.gflops;
+        paces[i] = c->nodes[i].speed;
+    }
     pthread_mutex_unlock(&c->lock);
     *out = (sherd__nodes){ .count = c->count,
                            .domain = c->domain_of,
@@ -301,6 +306,9 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
                            .gflops = slowest,
                            .weights = weights,
                            .speeds = speeds,
+                           /* Nodes on this machine share its cores and have no links. */
+                           .rates = c->simulated ? NULL : rates,
+                           .paces = c->simulated ? NULL : paces,
                            .older = usable > newer ? usable - newer : 0,
                            .no_csr = !(does & SHERD__DOES_CSR),
                            .cell = cell,

@@ -111,12 +111,17 @@ int sherd__report_init(sherd_report *r, uint32_t nodes) SHERD_MUST;
 /** Adds the costs of an earlier encoding of the same product to r, and frees `before`. */
 void sherd__report_add(sherd_report *r, sherd_report *before);
 /** Notes how fast the nodes answered in a job, for the plans of later ones. Jobs of less than a
- *  tenth of a second are not counted. */
+ *  tenth of a second or of less than 64 KiB for each node are not counted. */
 void sherd__cluster_note_paces(sherd_cluster *c, const sherd__job_pace *paces);
 /** Measures the speeds of nodes elsewhere, with a product of ones, unless they are known. Errors:
  *  SHERD_EINTERRUPTED, SHERD_ETIMEOUT; other failures leave the speeds unknown. */
 int sherd__cluster_measure_speeds(sherd_cluster *c, const sherd_hooks *hooks, uint32_t timeout_ms,
                                   sherd_diag *d) SHERD_MUST;
+/** Before a large product whose parts may follow speeds, measures those of nodes elsewhere (what
+ *  they declare says nothing of their links). Warns of weights of the list that the scheme cannot
+ *  use. Errors as sherd__cluster_measure_speeds. */
+int sherd__product_speeds(sherd_cluster *c, sherd_view a, sherd_view b,
+                          const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 #define SHERD__WEIGHTS_OF_METADATA "the metadata file says what each node is given"
 /** Warns, once, if the list of nodes has weights, that they have no effect, and why. */
 void sherd__cluster_weights_unused(sherd_cluster *c, const char *why);

@@ -118,7 +118,7 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
     c->rooms = sherd__calloc(c->count, sizeof *c->rooms);
     c->weights = sherd__calloc(c->count, sizeof *c->weights);
     c->speeds = sherd__calloc(c->count, sizeof *c->speeds);
-    c->scratch = sherd__calloc(c->count, 4 * sizeof *c->scratch);
+    c->scratch = sherd__calloc(c->count, 6 * sizeof *c->scratch);
     bool fits = peers && c->domain_of && c->budgets && c->rooms;
     int err = fits && c->weights && c->speeds && c->scratch ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t i = 0; !err && i < c->count; i++) peers[i] = &c->nodes[i].peer;

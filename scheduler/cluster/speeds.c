@@ -11,13 +11,9 @@
 #include "scheduler/cluster/state.h"
 #include "scheduler/plan/weights.h"
 
-#define JOB_S 0.1     /* shorter jobs say little of the nodes' speeds */
-#define ANSWER_S 1e-3 /* resolution of the clock */
-/* A node is named after so many products if its answers have taken so many times as long as the
- * median of the others', and so many seconds longer. */
-#define SERIES 5u
-#define SLOWER 2.0
-#define SLOWER_S 2.0
+#define JOB_S 0.1        /* shorter jobs say little of the nodes' speeds, ... */
+#define JOB_BYTES 65536u /* ... and so do those that move fewer bytes at each node */
+#define ANSWER_S 1e-3    /* resolution of the clock */
 
 static bool any_weight(const sherd_cluster *c)
 {
@@ -67,19 +63,16 @@ void sherd__cluster_weights_unused(sherd_cluster *c, const char *why)
 /* In a series of products, as of a training, each may be too short to show who delays it. */
 static void name_pace(sherd_cluster *c, const sherd__job_pace *paces)
 {
-    pool_node *worst = NULL;
-    uint32_t others = 0;
+    double median;
     c->jobs++;
     for (uint32_t i = 0; i < c->count; i++) {
-        pool_node *n = &c->nodes[i];
-        n->owed_s += paces[i].seconds;
-        if (!worst || n->owed_s > worst->owed_s) worst = n;
+        c->nodes[i].owed_s += paces[i].seconds;
+        c->scratch[i] = c->nodes[i].owed_s;
     }
-    if (c->jobs < SERIES || c->count < 2 || worst->pace_named) return;
-    for (uint32_t i = 0; i < c->count; i++)
-        if (&c->nodes[i] != worst) c->scratch[others++] = c->nodes[i].owed_s;
-    double median = sherd__median(c->scratch, others, true);
-    if (worst->owed_s < SLOWER * median || worst->owed_s < SLOWER_S + median) return;
+    uint32_t slowest = sherd__weights_slowest(c->scratch, c->count, c->jobs, c->scratch + c->count,
+                                              &median);
+    if (slowest == UINT32_MAX || c->nodes[slowest].pace_named) return;
+    pool_node *worst = &c->nodes[slowest];
     worst->pace_named = true;
     sherd__cluster_say(c, SHERD_LOG_WARN,
                        "%s is slow: its answers to %u products took %.1f s, those of the "
@@ -90,14 +83,16 @@ static void name_pace(sherd_cluster *c, const sherd__job_pace *paces)
 void sherd__cluster_note_paces(sherd_cluster *c, const sherd__job_pace *paces)
 {
     double longest = 0;
+    uint64_t bytes = 0;
     uint32_t known = 0;
     name_pace(c, paces);
     for (uint32_t i = 0; i < c->count; i++) {
         longest = fmax(longest, paces[i].seconds);
+        bytes += paces[i].bytes;
         if (paces[i].bytes)
             c->scratch[known++] = (double)paces[i].bytes / fmax(paces[i].seconds, ANSWER_S);
     }
-    if (known < 2 || longest < JOB_S) return;
+    if (known < 2 || longest < JOB_S || bytes < (uint64_t)JOB_BYTES * known) return;
     double median = sherd__median(c->scratch, known, true);
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->count; i++) {

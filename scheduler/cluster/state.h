@@ -98,10 +98,10 @@ struct sherd_cluster {
     pthread_cond_t changed;
     sherd__work next_work; /* a request */
     bool next_last, next_drop, close_wanted, stop_wanted, job_waits, publish_wanted;
-    uint64_t *budgets;                      /* used by the calling thread: sherd__nodes.budgets */
-    uint64_t *rooms;                        /* as budgets: sherd__nodes.rooms */
-    uint32_t *weights, *speeds;             /* as budgets: sherd__nodes.weights and speeds */
-    double *scratch;                        /* as budgets: four for each node */
+    uint64_t *budgets;          /* used by the calling thread: sherd__nodes.budgets */
+    uint64_t *rooms;            /* as budgets: sherd__nodes.rooms */
+    uint32_t *weights, *speeds; /* as budgets: sherd__nodes.weights and speeds */
+    double *scratch;            /* as budgets: four for each node, then its rate and pace */
     bool speeds_measured, weights_reported; /* used by the calling thread, as is the next */
     uint32_t jobs;                          /* number of products that were complete */
     uint64_t needed; /* bytes that a node must declare for the current work */

@@ -75,6 +75,7 @@ static sherd_product_options options(remote *m, uint64_t operation)
 {
     sherd_product_options opt = m->opt;
     opt.seed = m->seed;
+    opt.seed_drawn = false;
     opt.operation = operation;
     return opt;
 }

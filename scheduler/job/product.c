@@ -153,6 +153,8 @@ int sherd__product_run(const sherd__product_call *call, const sherd__prepared *p
                 &result, call->opt->strict, d);
     if (!err) note_paces(call, job, &result);
     report_fill(&own, p, nodes, &result);
+    for (uint32_t i = 0; i < own.nodes && own.tasks > 0; i++)
+        own.done[i] = (double)sherd__job_node_tasks(job, i) / (double)own.tasks;
     if (call->r) {
         count_nodes(&own, &t, nodes);
         *call->r = own;
@@ -298,12 +300,10 @@ static int end_call(user_call *u, sherd_report *r, int err)
     return err;
 }
 
-/* Before a large product whose parts may follow speeds, the speeds of nodes elsewhere are measured:
- * what they declare says nothing of their links. */
-static int look_at_speeds(sherd_cluster *c, const sherd__matrices *m,
+int sherd__product_speeds(sherd_cluster *c, sherd_view a, sherd_view b,
                           const sherd_product_options *opt, sherd_diag *d)
 {
-    double n = (double)m->a.rows, k = (double)m->a.cols, cols = (double)m->b.cols;
+    double n = (double)a.rows, k = (double)a.cols, cols = (double)b.cols;
     const sherd_scheme_info *s = sherd_scheme_get(opt->scheme);
     if (!(s->takes & SHERD_TAKES_WEIGHTS)) {
         char why[160];
@@ -332,7 +332,7 @@ static int multiply(sherd_cluster *c, const sherd__matrices *m, const sherd_prod
     if (!err) err = sherd__view_apart(m->b, "B", &out, d);
     if (err) return err;
     double began = sherd__clock_s();
-    err = look_at_speeds(c, m, opt, d);
+    err = sherd__product_speeds(c, m->a, m->b, opt, d);
     if (err) return err;
     sherd__cluster_call(c, &opt->hooks);
     sherd__cluster_nodes(c, &nodes);

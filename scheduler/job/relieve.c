@@ -9,11 +9,7 @@
 #include <math.h>
 
 #include "scheduler/job/internal.h"
-
-/* A task is moved if its answer is expected later than so many times the usual time of the idle
- * node, and so many ms: moving it costs sending its part of A again. */
-#define SOONER 3.0
-#define SOONER_MS 250.0
+#include "scheduler/plan/cost.h"
 
 /* Returns the time until the node's last answer is expected. A node whose answer is late is
  * expected to need as long again. */
@@ -40,7 +36,8 @@ static uint64_t last_sent(const sherd__job *j, uint32_t node, uint32_t idle)
 static uint32_t slowest(const sherd__job *j, uint32_t idle)
 {
     uint32_t worst = NOBODY;
-    double most = SOONER_MS + SOONER * j->nodes[idle].delivery->usual_ms;
+    double most = 1e3 * SHERD__TAKE_OVER_S +
+                  SHERD__TAKE_OVER_TIMES * j->nodes[idle].delivery->usual_ms;
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         const job_node *n = &j->nodes[i];
         if (i == idle || n->state != NODE_UP || n->sent == 0) continue;

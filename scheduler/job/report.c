@@ -26,11 +26,13 @@ int sherd__report_init(sherd_report *r, uint32_t nodes)
 {
     *r = (sherd_report){ .nodes = nodes };
     r->planned = sherd__calloc(nodes, sizeof *r->planned);
-    r->exposed_a = sherd__calloc(nodes, sizeof *r->exposed_a);
+    r->exposed_a = sherd__calloc(nodes, 2 * sizeof *r->exposed_a);
     r->exposed_b = sherd__calloc(nodes, sizeof *r->exposed_b);
     r->bytes_out = sherd__calloc(nodes, sizeof *r->bytes_out);
     r->bytes_in = sherd__calloc(nodes, sizeof *r->bytes_in);
     r->states = sherd__calloc(nodes, sizeof *r->states);
+    /* In one allocation: a caller's report of an earlier version has no member for it. */
+    r->done = r->exposed_a ? r->exposed_a + nodes : NULL;
     if (r->planned && r->exposed_a && r->exposed_b && r->bytes_out && r->bytes_in && r->states)
         return SHERD_OK;
     sherd_report_fini(r);
@@ -58,6 +60,7 @@ int sherd_report_node_at(const sherd_report *r, sherd_cluster *c, uint32_t i,
         n.exposed_b = r->exposed_b[i];
         n.bytes_out = r->bytes_out[i];
         n.bytes_in = r->bytes_in[i];
+        if (r->size >= offsetof(sherd_report, done) + sizeof r->done) n.done = r->done[i];
     }
     sherd__result_write(out, &n, sizeof n);
     return SHERD_OK;
@@ -111,6 +114,7 @@ static const sherd_field report_fields[] = {
     COUNT(pace_node, U32, "node that the others waited for, from 1; 0: none"),
     SHERD__FIELD(sherd_report, pace_seconds, F64, "s", "time in which that node owed answers"),
     SHERD__FIELD(sherd_report, pace_others, F64, "s", "median of the other nodes' times"),
+    EACH(done, F64, "fraction", "of the accepted tasks, that each node answered"),
 };
 SHERD__FIELDS(sherd_report, report_fields)
 
@@ -130,5 +134,6 @@ static const sherd_field report_node_fields[] = {
     OF_NODE(exposed_b, F64, "fraction", "of B's entries, given to the node"),
     OF_NODE(bytes_out, U64, "bytes", "sent to the node"),
     OF_NODE(bytes_in, U64, "bytes", "received from the node"),
+    OF_NODE(done, F64, "fraction", "of the accepted tasks, that the node answered"),
 };
 SHERD__FIELDS(sherd_report_node, report_node_fields)

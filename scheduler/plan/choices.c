@@ -132,6 +132,7 @@ int sherd_choices_new(sherd_choices **out, sherd_view a, sherd_view b,
     sherd__entropy os = sherd__entropy_os();
     if (base.seed) memcpy(c->seed, base.seed, sizeof c->seed);
     else os.fill(os.ctx, c->seed, sizeof c->seed);
+    if (!base.seed) base.seed_drawn = true;
     if (base.seed || !base.shuffles) base.seed = c->seed;
     err = take_profiles(c, &base, d);
     if (!err) err = list_all(c, &base, d);

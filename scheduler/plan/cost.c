@@ -68,6 +68,19 @@ static double turns(const sherd__cost_input *in)
     return all > 1 ? all - 1 : 0;
 }
 
+double sherd__cost_uneven(const double *shares, const double *speeds, uint32_t len, bool moves)
+{
+    double lowest = INFINITY, all = 0, longest = 0;
+    for (uint32_t i = 0; i < len && speeds; i++)
+        if (speeds[i] > 0) lowest = lesser(lowest, speeds[i]);
+    for (uint32_t i = 0; i < len; i++) {
+        double speed = speeds && speeds[i] > 0 ? speeds[i] / lowest : 1;
+        all += speed;
+        longest = larger(longest, shares[i] / speed);
+    }
+    return moves && all > 0 ? lesser(longest, 1 / all) : longest;
+}
+
 void sherd__cost_predict(sherd__cost *out, const sherd__cost_input *in)
 {
     double tasks = (double)in->tasks * TASK_S, threads = in->node_threads ? in->node_threads : 1;
@@ -87,8 +100,8 @@ void sherd__cost_predict(sherd__cost *out, const sherd__cost_input *in)
     }
     out->links_s = out->first_s + rest;
     const ends e = ends_of(in, out->first_s);
-    choose(out, e.begin_s + out->nodes_s + e.last_s + trip, SHERD__BOUND_NODES);
-    choose(out, e.begin_s + rest + e.last_s + trip, SHERD__BOUND_LINKS);
+    choose(out, e.begin_s + out->nodes_s + in->tail_s + e.last_s + trip, SHERD__BOUND_NODES);
+    choose(out, e.begin_s + rest + in->tail_s + e.last_s + trip, SHERD__BOUND_LINKS);
     choose(out, out->first_s + out->here_s + trip, SHERD__BOUND_HERE);
     if (!in->local) return;
     out->cores_s = shared(in, out, &e, in->flops * threads / speed + in->convert_s, tasks);

@@ -22,6 +22,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/** An idle node takes over a task of a slow one if its answer is expected later than so many times
+ *  the usual time of the idle node, and so many seconds: the task's part of A is sent again. */
+#define SHERD__TAKE_OVER_TIMES 3.0
+#define SHERD__TAKE_OVER_S 0.25
+
 typedef struct sherd__cost_input {
     /* The work of all nodes together. */
     uint64_t bytes_out, bytes_in; /* through sessions */
@@ -44,8 +49,10 @@ typedef struct sherd__cost_input {
     double session_rate;   /* bytes per second that one thread processes in sessions */
     double link_rate;      /* bytes per second of all links together, in each direction; ignored if
                               local */
-    double latency_s;      /* until the answer of a small task is here; ignored if local */
-    uint32_t depth;        /* tasks in progress per node; 0: so many that no node waits for the next
+    double tail_s;    /* until the last tasks of slow nodes are done or taken over, while all others
+                              wait */
+    double latency_s; /* until the answer of a small task is here; ignored if local */
+    uint32_t depth;   /* tasks in progress per node; 0: so many that no node waits for the next
                               one */
 } sherd__cost_input;
 
@@ -63,6 +70,13 @@ typedef struct sherd__cost {
     double seconds;
     sherd__cost_bound bound; /* the slowest part */
 } sherd__cost;
+
+/**
+ * Returns the time that nodes of these speeds take together, where one of the lowest speed would
+ * take 1 for all of the work. shares: of the work, by node. moves: idle nodes take over what slow
+ * ones have not done. Speeds that are not known (0; NULL: all) count as the lowest.
+ */
+double sherd__cost_uneven(const double *shares, const double *speeds, uint32_t len, bool moves);
 
 /** All rates must be positive. */
 void sherd__cost_predict(sherd__cost *out, const sherd__cost_input *in);

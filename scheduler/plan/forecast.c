@@ -5,6 +5,7 @@
  */
 #include "sherd/forecast.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,7 @@
 #include "scheduler/plan/forecast.h"
 #include "scheduler/plan/kernel_rates.h"
 #include "scheduler/plan/profile.h"
+#include "scheduler/plan/weights.h"
 #include "wire/cipher.h"
 #include "wire/link_rate.h"
 
@@ -121,7 +123,7 @@ typedef struct forecast {
     sherd__domain_fault domain_fault;
     double *c, *own_c;
     double prepare_s; /* time of preparing: scanning the operands, allocating the result */
-    bool alike;       /* only shapes are given */
+    bool alike;       /* all panels of A but the last have the same sizes */
     bool part;        /* the result is too large: a part of the product is measured */
     sherd__prepared p;
 } forecast;
@@ -406,6 +408,22 @@ static double conversions(const sherd__traffic *t, const measured *m)
            t->streamed / p->stream + (m->gflops > 0 ? 0 : t->laid / p->lay);
 }
 
+/* The links were measured with equal parts at all nodes, so the slowest one determined their rate.
+ * Where parts follow speeds or move to other nodes, others carry more. */
+static void follow_links(sherd__cost_input *in, const forecast *w, const sherd__traffic *t,
+                         bool links_measured)
+{
+    double nodes = w->nodes.count, tasks = (double)t->tasks, speed = in->node_gflops * 1e9;
+    if (!w->nodes.remote || !links_measured || !w->nodes.paces || !(tasks > 0)) return;
+    double bytes = (double)(t->out > t->in ? t->out : t->in), slow = in->link_rate / nodes;
+    double slow_s = fmax(t->multiplied / speed, bytes / slow) / tasks;
+    double fast_s = fmax(t->multiplied / speed * t->busiest, bytes / slow * t->busiest_link) *
+                    nodes / tasks;
+    in->link_rate = slow / t->busiest_link;
+    if (t->moves && slow_s > SHERD__WEIGHTS_SLOWER * fast_s)
+        in->tail_s = fmin(slow_s, SHERD__TAKE_OVER_S + (SHERD__TAKE_OVER_TIMES + 1) * fast_s);
+}
+
 static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic *t,
                     const measured *m, double declared)
 {
@@ -441,6 +459,7 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
     sherd__cost cost;
     if (!(in.node_gflops > 0)) in.node_gflops = 1;
     out->rates.node_gflops = in.node_gflops;
+    follow_links(&in, w, t, out->latency > 0);
     sherd__cost_predict(&cost, &in);
     out->seconds = w->prepare_s + cost.seconds; /* nothing is sent while preparing */
     out->seconds_nodes = cost.nodes_s;
@@ -450,11 +469,24 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
     out->bound = bounds[cost.bound ? cost.bound : SHERD__BOUND_HERE];
 }
 
+/* Returns whether all panels of A but the last are sent with the same sizes: under a private scheme
+ * sizes follow from shapes, and otherwise no entry is zero, also after rounding. Counting what is
+ * not zero in each panel, group and tile would take minutes for a large A. */
+static bool is_alike(const forecast *w)
+{
+    if (sherd_scheme_private(w->opt->scheme)) return true;
+    if (!w->opt->profile_a) return false;
+    const sherd__scan *scan = sherd__profile_scan(w->opt->profile_a);
+    double least = w->p.exact ? ldexp(0.5, -w->p.fixed_a.scale) : 0; /* rounding is to even */
+    return scan->nonzeros == (uint64_t)w->a.rows * w->a.cols && scan->min_abs > least;
+}
+
 static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f, sherd_diag *d)
 {
     sherd__traffic t;
     measured m = { .gflops = 0 };
     look(out, w);
+    w->alike = w->alike || is_alike(w);
     int err = sherd__traffic_count(&t, &w->p, w->alike, &f->hooks);
     if (!err) err = ask(f);
     if (!err && !f->no_time) {

@@ -27,13 +27,17 @@ typedef struct sherd__traffic {
     double laid;     /* bytes of right blocks of doubles, counted once for each product that uses
                         them */
     double streamed; /* bytes of answers that are computed while they are sent */
-    double busiest;  /* largest share of the bytes of answers and operands in one slot */
-    bool at_most;    /* an upper bound: the amount depends on timing, because late spare shares are
+    double busiest;  /* time of the products, where the slowest node would take 1 for all of them
+                        (sherd__cost_uneven): without speeds, the largest share of the bytes of
+                        answers and operands in one slot */
+    double busiest_link; /* as busiest, of the transfers */
+    bool moves;          /* an idle node takes over what a slow one has not done */
+    bool at_most; /* an upper bound: the amount depends on timing, because late spare shares are
                         not requested and an idle node helps only if there is time */
 } sherd__traffic;
 
-/** Counts the traffic of a product. alike: assumes that all panels but the last are like the first;
- *  this holds for operands without zeros and avoids reading them. p must not be running.
+/** Counts the traffic of a product. alike: assumes that all whole panels of a slot are like its
+ *  first; this holds for operands without zeros and avoids reading them. p must not be running.
  *  SHERD_EUNSUPPORTED: the scheme does not report sizes; SHERD_EINTERRUPTED: hooks. */
 int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool alike,
                          const sherd_hooks *hooks) SHERD_MUST;

@@ -111,7 +111,8 @@ bool sherd__prepare_follows_speeds(const sherd_product_options *opt)
     const sherd_scheme_info *s = sherd_scheme_get(opt->scheme);
     if (!(s->takes & SHERD_TAKES_WEIGHTS)) return false;
     if (!(s->takes & SHERD_TAKES_SHUFFLES)) return opt->exact || s->exact_only;
-    return !opt->seed && !opt->shuffles && !opt->balanced && opt->exposure_max <= 0;
+    bool given = opt->seed && !opt->seed_drawn;
+    return !given && !opt->shuffles && !opt->balanced && opt->exposure_max <= 0;
 }
 
 const uint32_t *sherd__prepare_weights(const sherd__nodes *nodes, const sherd_product_options *opt)
@@ -291,6 +292,8 @@ int sherd__prepare_part(sherd__prepared *p, const sherd__matrices *m, const sher
                             .shape_only = !m->a.data,
                             .name_a = sherd__name_a(opt),
                             .name_b = sherd__name_b(opt),
+                            .rates = nodes->rates,
+                            .paces = nodes->paces,
                             .entropy = sherd__prepare_entropy(nodes) };
     int err = check_nodes(nodes, d);
     if (!err) err = check_options(opt, d);

@@ -44,6 +44,9 @@ typedef struct sherd__nodes {
     /* By node, for schemes that divide the work (SHERD_TAKES_WEIGHTS): weights that the list of
        nodes gives; what the measured speeds suggest. NULL: all equal. */
     const uint32_t *weights, *speeds;
+    /* By node: rates that they declare, and how fast they answered as a fraction of the median.
+       NULL or 0: unknown. Only forecasts use them. */
+    const double *rates, *paces;
     bool no_csr;      /* some node computes no products with an operand in CSR */
     uint64_t cell;    /* size of a result, in bytes, that suits more than half of the nodes: smaller
                               ones slow them down; 0: unknown */
@@ -73,6 +76,7 @@ typedef struct sherd__prepared {
     uint32_t *exposures;   /* k or m; NULL: plain */
     uint32_t *planned;     /* by slot */
     uint32_t slots;
+    const double *rates, *paces; /* of the nodes, for forecasts */
     bool b_finite;
     sherd_encoding asked; /* permute, plain: how A is sent, as requested; the choice is in
                              `encoding` */
@@ -117,7 +121,7 @@ int sherd__prepare_apply_shapes(sherd_view a, sherd_view b, const sherd_product_
 /**
  * Returns whether the parts of nodes may follow measured speeds. Ranges of rows may in exact mode:
  * the bits of floats depend on where rows are cut. Exposures may unless the user has determined
- * them, by a seed, stored tables, `balanced` or a bound.
+ * them, by a seed of theirs, stored tables, `balanced` or a bound.
  */
 bool sherd__prepare_follows_speeds(const sherd_product_options *opt);
 /** Returns the least number of domains that the scheme needs for opt->colluding and opt->spare. */

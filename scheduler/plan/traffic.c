@@ -10,6 +10,7 @@
 #include "core/alloc.h"
 #include "core/hooks.h"
 #include "matrix/residue.h"
+#include "scheduler/plan/cost.h"
 #include "sherd/mat.h"
 #include "wire/size.h"
 
@@ -192,12 +193,26 @@ static int count_resident(count *c, uint32_t tile)
     return SHERD_OK;
 }
 
-/* alike: all panels but the first and the last have the same sizes. */
+/* Returns whether the slot has whole panels up to the one before the last, so that these are alike:
+ * a slot of fewer rows than others ends earlier. */
+static bool is_whole(const count *c, uint32_t tile, uint32_t slot)
+{
+    const sherd__hiding *h = &c->p->hiding;
+    sherd__cell_sizes first, late;
+    uint32_t last = c->shape.panels - 1;
+    if (last < 2 || h->ops->sizes(h->ctx, (sherd__cell){ slot, tile, 0 }, &first) ||
+        h->ops->sizes(h->ctx, (sherd__cell){ slot, tile, last - 1 }, &late))
+        return false;
+    return first.empty == late.empty && (first.empty || first.left.rows == late.left.rows);
+}
+
+/* alike: whole panels have the same sizes. */
 static int count_slot(count *c, uint32_t tile, uint32_t slot, bool alike)
 {
     const sherd__hiding *h = &c->p->hiding;
     sherd__cell_sizes s = { .empty = true };
     uint32_t n, last = c->shape.panels - 1;
+    alike = alike && is_whole(c, tile, slot);
     for (uint32_t panel = 0; panel <= last; panel += n) {
         sherd__cell cell = { slot, tile, panel };
         bool known = alike && panel > 0 && panel < last;
@@ -210,14 +225,20 @@ static int count_slot(count *c, uint32_t tile, uint32_t slot, bool alike)
     return SHERD_OK;
 }
 
+/* A coded share is the same for all nodes of its domain, and no other node can take it over. */
 static void find_busiest(count *c)
 {
-    uint64_t all = 0, most = 0;
-    for (uint32_t slot = 0; slot < c->shape.slots; slot++) {
-        all += c->weight[slot];
-        if (c->weight[slot] > most) most = c->weight[slot];
-    }
-    c->t->busiest = all ? (double)most / (double)all : 1;
+    const sherd__prepared *p = c->p;
+    double all = 0, *shares = c->products; /* which are counted */
+    bool coded = c->shape.threshold > 0;
+    for (uint32_t slot = 0; slot < c->shape.slots; slot++) all += (double)c->weight[slot];
+    for (uint32_t slot = 0; slot < c->shape.slots; slot++)
+        shares[slot] = all > 0 ? (double)c->weight[slot] / all : 1;
+    c->t->moves = c->shape.shared && !coded;
+    c->t->busiest = sherd__cost_uneven(shares, coded ? NULL : p->rates, c->shape.slots,
+                                       c->t->moves);
+    c->t->busiest_link = sherd__cost_uneven(shares, coded ? NULL : p->paces, c->shape.slots,
+                                            c->t->moves);
 }
 
 int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool alike,

@@ -39,6 +39,24 @@ bool sherd__weights_of_speeds(const double *speeds, uint32_t len, double *out, d
     return any;
 }
 
+#define SERIES 5u
+#define SLOWER 2.0
+#define SLOWER_S 2.0
+
+uint32_t sherd__weights_slowest(const double *seconds, uint32_t len, uint64_t jobs, double *room,
+                                double *median)
+{
+    uint32_t worst = 0, others = 0;
+    if (jobs < SERIES || len < 2) return UINT32_MAX;
+    for (uint32_t i = 1; i < len; i++)
+        if (seconds[i] > seconds[worst]) worst = i;
+    for (uint32_t i = 0; i < len; i++)
+        if (i != worst) room[others++] = seconds[i];
+    *median = sherd__median(room, others, true);
+    bool slow = seconds[worst] >= SLOWER * *median && seconds[worst] >= SLOWER_S + *median;
+    return slow ? worst : UINT32_MAX;
+}
+
 int sherd__weights_exposures(const uint8_t key[32], size_t k, uint32_t nodes,
                              const uint32_t *weights, int balanced, uint32_t *out)
 {

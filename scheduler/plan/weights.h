@@ -27,6 +27,14 @@ void sherd__weights_round(const double *w, uint32_t len, uint32_t *out);
  */
 bool sherd__weights_of_speeds(const double *speeds, uint32_t len, double *out, double *room);
 
+/**
+ * Returns the node that delays a series of jobs: its answers took twice as long as the median of
+ * the others', and two seconds longer. UINT32_MAX: none, or fewer than five jobs. seconds: in which
+ * each node owed answers, over all jobs. room: scratch for `len` numbers. *median: of the others.
+ */
+uint32_t sherd__weights_slowest(const double *seconds, uint32_t len, uint64_t jobs, double *room,
+                                double *median);
+
 /** As sherd__exposures (crypto/perm.h), in proportion to weights (NULL: all equal): the node of a
  *  column is the one in whose range its expo-v1 exposure for as many nodes as the sum of all
  *  weights is (docs/METADATA.md). */

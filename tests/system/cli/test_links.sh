@@ -107,4 +107,53 @@ run multiply A.npy A.npy -o C.npy --nodes sites.txt --key me.key --scheme plain 
 run audit seen3 seen4 seen5 --data A.npy --json
 json "d['form'] == 'values in clear' and d['flagged'] > 0 and any('of ones are left out' in w for w in d['warnings'])"
 report $? "a product in clear among them is flagged"
+
+# ---- one of three nodes is behind the link
+
+for i in 6 7 8; do
+    "$S" keygen node$i.key >>err 2>&1
+    at=10.77.0.1 where=
+    [ $i = 7 ] && at=10.77.0.2 where="nsenter -t $far -n"
+    $where "$S" node --listen $at:0 --key node$i.key --allow allow.txt --threads 1 >line$i 2>>err &
+    nodes="$nodes $!"
+done
+for i in 6 7 8; do await test -s line$i; done
+cat line6 line7 line8 >three.txt
+/usr/bin/python3 -c "import numpy as np
+r = np.random.default_rng(2)
+np.save('big.npy', r.standard_normal((2000, 2000)))
+np.save('narrow.npy', r.standard_normal((2000, 60)))"
+over="--nodes three.txt --key me.key"
+planned() { /usr/bin/python3 -c "import json; print([n['planned'] for n in json.load(open('out'))['nodes']])"; }
+# Repeated, since another process may delay a node with a fast link while the nodes are measured.
+follows() {
+    for _ in 1 2 3 4 5; do
+        # shellcheck disable=SC2086
+        run multiply big.npy narrow.npy -o C.npy $over --json -q "$@"
+        [ $code = 0 ] || return 1
+        json "2 * d['nodes'][1]['planned'] < min(d['nodes'][i]['planned'] for i in (0, 2))" && return
+    done
+    return 1
+}
+follows --certificate C.json && run verify C.json big.npy narrow.npy C.npy && [ $code = 0 ] && grep -q '^VERIFIED' err
+report $? "under a drawn seed a node with a slow link is given fewer columns, and the certificate is verified"
+follows -v && json "d['predicted']['bytes_out'] == d['work_out']"
+report $? "so it is in a forecast, which has the bytes of the product"
+# 52 MB at 2.5 MB/s are what the link would take for its part, which the other nodes take over.
+taken_over() {
+    for _ in 1 2 3; do
+        # shellcheck disable=SC2086
+        run multiply big.npy big.npy -o C.npy $over --scheme plain --json -v -q
+        [ $code = 0 ] || return 1
+        json "d['predicted']['seconds'] < 4 * d['seconds'] and d['seconds'] < 5 * d['predicted']['seconds']" && return
+    done
+    return 1
+}
+taken_over && json "d['nodes'][1]['planned'] > 600 and d['nodes'][1]['done'] < 0.1 and abs(sum(n['done'] for n in d['nodes']) - 1) < 1e-9"
+report $? "a forecast of plain knows that other nodes take over its rows, and the report what each node did"
+head -c 32 A.npy >seed
+# shellcheck disable=SC2086
+run multiply big.npy narrow.npy -o C.npy $over --seed seed --json -q && planned >first && run multiply big.npy narrow.npy -o C.npy -n 3 --seed seed --json -q
+[ $code = 0 ] && [ "$(planned)" = "$(cat first)" ]
+report $? "under a given seed columns do not depend on speeds"
 echo "1..$n"

@@ -106,6 +106,14 @@ named_in_training() {
 }
 await named_in_training
 report $? "a training by products names it, too"
+printf '%s\n' 'input = 2' 'layer = dense 500' 'layer = relu' 'layer = dense 500' 'layer = relu' 'layer = dense 3' \
+    'loss = cross-entropy' 'data = spiral' 'examples = 900' 'classes = 3' 'batch = all' 'rate = 0.1' 'steps = 60' >wide.conf
+named_in_ring() {
+    to nodes.txt train wide.conf --by gradients --aggregate ring --report-every 60 -o m.npz
+    grep -q 'node-2 (.*) is slow: its gradients of [0-9]* rounds took .* s, those of the others .* s (median)' err
+}
+await named_in_ring
+report $? "so does a training by all-reduce"
 kill "$slow" && wait "$slow" 2>/dev/null
 slow=
 kill -CONT "$second"

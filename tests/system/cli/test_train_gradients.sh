@@ -77,6 +77,8 @@ report $? "a step that takes longer over nodes than here is announced with both 
 sed 's/steps = 1000000/steps = 10/' wide.conf >short.conf
 run short.conf -n 2 --by gradients; [ $code = 0 ] && ! warned
 report $? "for a short training no time is stated"
+run short.conf -n 2 --by gradients -v; [ $code = 0 ] && warned
+report $? "unless -v asks for details"
 
 fails 3 'another arithmetic' small.conf --by gradients -n 1 --shards 4 --seed seed \
     --checkpoint kept --resume && fails 3 'another arithmetic' small.conf --seed seed \

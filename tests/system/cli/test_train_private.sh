@@ -54,8 +54,9 @@ train
     [ "$(grep -c 'it no longer takes part' err)" = 4 ]
 report $? "a node with data sends nothing without noise unless --epsilon none is given"
 train --clip 1 --noise 2 --batch 64
-[ $code = 7 ] && grep -q 'policy: .* at least 32 places of each node, the last of an epoch too (--min-rows)' err
-report $? "a node with data refuses a round of few examples"
+[ $code = 7 ] && grep -q 'policy: .* at least 32 places of each node, the last of an epoch too (--min-rows)' err &&
+    tr '\n' ' ' <err | grep -q 'warning: a round goes over 16 places of each node: .*choose --batch 128 or more'
+report $? "a node with data refuses a round of few examples; a warning names the batch before"
 places=65
 train --clip 1 --noise 2 --batch 128
 [ $code = 7 ] && grep -q 'policy: .* at least 32 places of each node, the last of an epoch too (--min-rows)' err &&

@@ -445,6 +445,9 @@ stop
 run small.conf --by gradients --aggregate secure -n 2 --simulate --data mine-5.npz
 [ $code = 7 ] && grep -q 'needs 3 nodes or more, and there are 2' err && grep -q 'try: use -n 3 or more' err
 report $? "two nodes are refused before they start"
+fails 2 'a batch of 2 is too small for secure sums of 3 nodes' small.conf --by gradients --aggregate secure -n 3 \
+    --simulate --data mine-5.npz --batch 2 && grep -q 'try: choose --batch 3 or more; .* need 96' err && ! grep -q starting err
+report $? "a batch of fewer examples than nodes is refused before they start"
 run small.conf --by gradients --aggregate secure -n 3 --simulate --data mine-5.npz -o sim.npz
 [ $code = 0 ] && grep -q 'nothing is hidden' out
 report $? "--simulate sends the data to the nodes, and reports that nothing is hidden"

@@ -210,6 +210,25 @@ static void empty_work_takes_no_time(void **state)
     near(c.seconds, 0);
 }
 
+static void slow_nodes_delay_the_others_unless_these_take_over_their_work(void **state)
+{
+    (void)state;
+    static const double equal[] = { 0.25, 0.25, 0.25, 0.25 }, some[] = { 0.1, 0.3, 0.3, 0.3 };
+    static const double speeds[] = { 1, 10, 5, 4 }, partly[] = { 2, 0, 20, 0 };
+    near(sherd__cost_uneven(equal, NULL, 4, false), 0.25);
+    near(sherd__cost_uneven(some, NULL, 4, false), 0.3);
+    near(sherd__cost_uneven(equal, speeds, 4, false), 0.25); /* the first one's */
+    near(sherd__cost_uneven(some, speeds, 4, false), 0.1);   /* against 0.3 / 4 */
+    near(sherd__cost_uneven(equal, speeds, 4, true), 0.05);  /* 20 times the slowest together */
+    near(sherd__cost_uneven(equal, partly, 4, true), 1.0 / 13);
+    near(sherd__cost_uneven(some, NULL, 4, true), 0.25);
+    sherd__cost c;
+    sherd__cost_input in = remote();
+    in.tail_s = 0.5;
+    sherd__cost_predict(&c, &in);
+    near(c.seconds, 3.5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +241,7 @@ int main(void)
         cmocka_unit_test(some_cores_are_idle_until_the_first_blocks_arrive),
         cmocka_unit_test(the_first_position_is_hidden_first_and_the_last_one_folded_last),
         cmocka_unit_test(empty_work_takes_no_time),
+        cmocka_unit_test(slow_nodes_delay_the_others_unless_these_take_over_their_work),
     };
     return cmocka_run_group_tests_name("scheduler/cost", tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ enum { N = 400, K = 90, M = 70, NODES = 5 };
 
 static double a_data[N * K], b_data[K * M], c_data[N * M];
 static const uint8_t seed[32] = { 4 };
-static const uint32_t domain[] = { 0, 1, 2, 3, 4 };
+static const uint32_t domain[] = { 0, 1, 2, 3, 4 }, *weights;
 
 static int begin(void **state)
 {
@@ -37,9 +37,12 @@ static double tiles, primes; /* of the last product that was counted */
 
 static sherd__traffic count(sherd_product_options *o, uint64_t memory)
 {
-    const sherd__nodes nodes = {
-        .count = NODES, .domain = domain, .domains = NODES, .usable = NODES, .memory = 1 << 24
-    };
+    const sherd__nodes nodes = { .count = NODES,
+                                 .domain = domain,
+                                 .domains = NODES,
+                                 .usable = NODES,
+                                 .memory = 1 << 24,
+                                 .weights = weights };
     sherd__prepared p;
     sherd__traffic t;
     o->seed = seed;
@@ -84,6 +87,18 @@ static void a_right_block_of_doubles_is_repacked_for_each_task(void **state)
     tasks = (double)t.tasks, tables = 8 * tasks;
     assert_true(tasks > NODES * tiles);
     assert_true(t.laid == tasks / NODES / tiles * all + tables); /* B's rows are dealt to nodes */
+}
+
+static void nodes_of_less_weight_have_fewer_panels(void **state)
+{
+    (void)state;
+    static const uint32_t uneven[] = { 9, 1, 3, 9, 9 };
+    sherd_product_options o;
+    sherd__product_options_init(&o);
+    o.scheme = SHERD_PLAIN;
+    weights = uneven;
+    assert_true(count(&o, 1 << 20).tasks > NODES * tiles);
+    weights = NULL;
 }
 
 static void single_columns_are_multiplied_in_place(void **state)
@@ -237,6 +252,7 @@ int main(void)
         cmocka_unit_test(many_cells_are_counted_as_one_by_one),
         cmocka_unit_test(sizes_of_cells_are_those_of_their_blocks),
         cmocka_unit_test(a_right_block_of_doubles_is_repacked_for_each_task),
+        cmocka_unit_test(nodes_of_less_weight_have_fewer_panels),
         cmocka_unit_test(single_columns_are_multiplied_in_place),
         cmocka_unit_test(residues_are_counted_by_their_unpacking),
         cmocka_unit_test(integers_with_residues_are_counted_by_their_packing),

@@ -56,6 +56,20 @@ static void a_slow_node_gets_less_and_a_fast_one_no_more_than_the_others(void **
     assert_float_equal(out[3], 1, 0);
 }
 
+static void a_node_that_delays_a_series_of_jobs_is_found(void **state)
+{
+    (void)state;
+    double room[4], median;
+    static const double one[] = { 1, 9, 2, 3 }, few[] = { 0.1, 0.9, 0.2, 0.3 },
+                        all[] = { 5, 9, 5, 6 };
+    assert_int_equal(sherd__weights_slowest(one, 4, 5, room, &median), 1);
+    assert_float_equal(median, 2, 0);
+    assert_int_equal(sherd__weights_slowest(one, 4, 4, room, &median), UINT32_MAX);
+    assert_int_equal(sherd__weights_slowest(few, 4, 5, room, &median), UINT32_MAX); /* 0.7 s */
+    assert_int_equal(sherd__weights_slowest(all, 4, 5, room, &median), UINT32_MAX); /* 9 / 5 */
+    assert_int_equal(sherd__weights_slowest(one, 1, 5, room, &median), UINT32_MAX);
+}
+
 static void equal_weights_give_the_exposures_of_expo_v1(void **state)
 {
     (void)state;
@@ -210,6 +224,17 @@ static void exposures_follow_speeds_unless_the_user_has_determined_them(void **s
     assert_int_equal(sherd__exposures(of_expo, 60, 3, 0, drawn), SHERD_OK);
     for (int c = 0; c < 60; c++) want[drawn[c]]++;
     assert_memory_equal(planned, want, sizeof want);
+    assert_false(sherd__prepare_follows_speeds(&o));
+    o.seed_drawn = true; /* by the caller, not chosen */
+    assert_true(sherd__prepare_follows_speeds(&o));
+    plan(&o, NULL, planned);
+    memset(want, 0, sizeof want);
+    assert_int_equal(sherd__weights_exposures(of_expo, 60, 3, by_speed, 0, drawn), SHERD_OK);
+    for (int c = 0; c < 60; c++) want[drawn[c]]++;
+    assert_memory_equal(planned, want, sizeof want);
+    o.exposure_max = 0.9;
+    assert_false(sherd__prepare_follows_speeds(&o));
+    o.exposure_max = 0;
     for (uint32_t c = 0; c < 60; c++) stored[c] = c < 7 ? 0 : 1;
     const sherd_shuffles tables = { .size = sizeof tables, .exposures = stored, .perm = no_rows };
     o.seed = NULL;
@@ -225,6 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_become_small_integers_in_the_same_proportion),
         cmocka_unit_test(a_slow_node_gets_less_and_a_fast_one_no_more_than_the_others),
+        cmocka_unit_test(a_node_that_delays_a_series_of_jobs_is_found),
         cmocka_unit_test(equal_weights_give_the_exposures_of_expo_v1),
         cmocka_unit_test(exposures_are_in_proportion_to_weights),
         cmocka_unit_test(rows_are_divided_by_weights_without_gaps),
