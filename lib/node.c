@@ -284,7 +284,7 @@ static void computing(void *ctx)
 static void *serve(void *ctx)
 {
     sherd_node *n = ctx;
-    (void)pthread_setname_np(pthread_self(), "sherd-node");
+    (void)pthread_setname_np(pthread_self(), SHERD__NODE_THREAD);
     sherd__server_run(n->server);
     pthread_mutex_lock(&n->lock);
     end_record(n);

@@ -10,6 +10,9 @@
 #include "sherd/cluster.h"
 #include "sherd/product.h"
 
+/** Name of the thread that runs a cluster's loop. */
+#define SHERD__CLUSTER_THREAD "sherd-cluster"
+
 /** Names of the values of sherd_node_state, ended by NULL. */
 extern const char *const sherd__node_states[];
 
