@@ -124,14 +124,23 @@ static bool has(const char *list, const char *name)
     return false;
 }
 
+/* Returns whether the list has the name of the measurement or of one of its figures. */
+static bool chooses(const char *list, const sherd__measurement *m)
+{
+    bool found = has(list, m->name);
+    for (size_t i = 0; i < SHERD__FIGURES_MAX && m->figures[i].name && !found; i++)
+        found = has(list, m->figures[i].name);
+    return found;
+}
+
 /* Checks the names of --only. */
 static int check_names(const char *only, sherd_diag *d)
 {
     for (const char *at = only; at && *at;) {
         size_t len = strcspn(at, ","), i = 0;
-        while (i < sherd__measurements_len && (strncmp(sherd__measurements[i].name, at, len) != 0 ||
-                                               sherd__measurements[i].name[len] != '\0'))
-            i++;
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)(len < 63 ? len : 63), at);
+        while (i < sherd__measurements_len && !chooses(name, &sherd__measurements[i])) i++;
         if (i == sherd__measurements_len) return unknown(at, len, d);
         at += len + (at[len] == ',');
     }
@@ -145,7 +154,7 @@ static int measure_all(sherd__bench *b, const char *only, sherd_diag *d)
     for (size_t i = 0; i < sherd__measurements_len; i++) {
         const sherd__measurement *m = &sherd__measurements[i];
         sherd_diag mine = { 0 };
-        if (only ? !has(only, m->name) : m->takes_long && !b->long_too) continue;
+        if (only ? !chooses(only, m) : m->takes_long && !b->long_too) continue;
         sherd__cli_say(b->cli, "measuring %s", m->title);
         int failed = sherd__bench_measure(b, m, &mine);
         sherd__bench_clean(b);
@@ -192,7 +201,7 @@ static const sherd__example examples[] = {
 /* clang-format off */
 static const sherd__option options[] = {
     { .name = "only", .type = SHERD__TEXT, .arg = "NAME,...",
-      .help = "measure these only: " SHERD__MEASUREMENTS },
+      .help = "measure these only, or those with these figures: " SHERD__MEASUREMENTS },
     { .name = "runs", .type = SHERD__INT, .arg = "N", .min = 1, .max = SHERD__BENCH_RUNS_MAX,
       .help = "runs of each measurement, after one warm-up run [5 if they are short, else 3]" },
     { .name = "quick", .type = SHERD__FLAG, .help = "small sizes; targets are ignored" },

@@ -143,6 +143,9 @@ assert all(x['target'] is None and x['reached'] is None for x in f.values())
 assert [f['by-size-%d' % n]['beside']['n'] for n in (512, 8192)] == [96, 384]
 assert f['by-nodes-24']['beside']['nodes'] == 24"
 report $? "long measurements are made where they are named, and need no target"
+run bench --quick --json --runs 1 --only by-nodes-3,freivalds-layer
+[ $code = 0 ] && py "assert list(f) == ['freivalds-layer', 'by-nodes-3'], list(f)"
+report $? "a figure can be named"
 "$R/bench/plot.py" ratio.json -o ratio.svg 2>err && /usr/bin/python3 -c "
 import xml.dom.minidom
 d = xml.dom.minidom.parse('ratio.svg')
