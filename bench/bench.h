@@ -190,9 +190,9 @@ int sherd__bench_cluster(sherd_cluster **out, sherd__bench *b, uint32_t nodes, c
                          sherd_diag *d) SHERD_MUST;
 /** Sums the bytes that all nodes were sent, and received, in MB. */
 void sherd__bench_traffic(sherd_cluster *c, double *up, double *down);
-/** Processor time of the processes of a product, in seconds: of threads that compute products at the
- *  nodes, of those that send and receive on both sides, and of the others here, which encode, check
- *  and decode. */
+/** Processor time of the processes of a product, in seconds: of threads that compute products at
+ *  the nodes, of those that send and receive on both sides, and of the others here, which encode,
+ *  check and decode. */
 typedef struct sherd__busy {
     double products, links, here;
 } sherd__busy;

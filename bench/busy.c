@@ -1,8 +1,8 @@
 /*
- * Where the time of a product goes: processor time of every thread of the nodes and of this process,
- * which Linux counts (schedstat). A thread's name says what it does: the loops of a node and of a
- * cluster send and receive, which is mostly encryption and copies of the system; the other threads
- * of a node compute. Threads that end between two readings are not counted.
+ * Where the time of a product goes: processor time of every thread of the nodes and of this
+ * process, which Linux counts (schedstat). A thread's name says what it does: the loops of a node
+ * and of a cluster send and receive, which is mostly encryption and copies of the system; the other
+ * threads of a node compute. Threads that end between two readings are not counted.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "bench/bench.h"
 #include "core/cpu.h"
 #include "lib/node.h"
-#include "scheduler/cluster/internal.h"
+#include "scheduler/cluster/measure.h"
 
 /* Reads a thread's name. */
 static void name_of(pid_t pid, pid_t thread, char out[32])

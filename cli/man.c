@@ -192,9 +192,9 @@ static const char *const files[][2] = {
       "hid. Their counters are in ~/.local/state/sherd/masks ($XDG_STATE_HOME/sherd/masks where "
       "that is set)" },
     { "~/.cache/sherd/selftests",
-      "self-tests that have passed on this machine since it booted, which local nodes with the same "
-      "program and libraries do not repeat ($XDG_CACHE_HOME/sherd/selftests where that is set). It may "
-      "be removed at any time" },
+      "self-tests that have passed on this machine since it booted, which local nodes with the "
+      "same program and libraries do not repeat ($XDG_CACHE_HOME/sherd/selftests where that is "
+      "set). It may be removed at any time" },
     { "share/doc/sherd", "under the prefix of the installation: README.md, and the documents that "
                          "messages name (docs/TRAINING.md and others), examples and recipes" },
     { "*.npz",

@@ -365,7 +365,7 @@ static int open_data(sherd_node *n, const sherd_node_options *o, sherd_diag *d)
     return err;
 }
 
-/* Hashes what the result of the backend's self-test depends on. Returns false if it is not known. */
+/* Hashes what the result of the backend's self-test depends on. Returns false if it is unknown. */
 static bool hash_test(const sherd_node *n, uint8_t out[SHERD__HASH])
 {
     uint8_t platform[SHERD__HASH];

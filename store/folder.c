@@ -1,3 +1,4 @@
+/* Paths and owners of folders that the user did not name. */
 #include "store/folder.h"
 
 #include <stdio.h>

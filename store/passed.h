@@ -20,9 +20,10 @@ typedef struct sherd__passed {
 } sherd__passed;
 
 /**
- * Returns whether the test with this key has passed. Otherwise the caller makes the test. Of several
- * processes that begin at once, the first one makes it while the others wait, at most wait_ms.
- * folder: in place of the user's, or NULL. The caller calls sherd__passed_end in both cases.
+ * Returns whether the test with this key has passed. Otherwise the caller makes the test. Of
+ * several processes that begin at once, the first one makes it while the others wait, at most
+ * wait_ms. folder: in place of the user's, or NULL. The caller calls sherd__passed_end in both
+ * cases.
  */
 bool sherd__passed_begin(sherd__passed *p, const char *folder, const uint8_t key[SHERD__HASH],
                          uint32_t wait_ms);

@@ -10,9 +10,6 @@
 #include "sherd/cluster.h"
 #include "sherd/product.h"
 
-/** Name of the thread that runs a cluster's loop. */
-#define SHERD__CLUSTER_THREAD "sherd-cluster"
-
 /** Names of the values of sherd_node_state, ended by NULL. */
 extern const char *const sherd__node_states[];
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scheduler/cluster/measure.h"
 #include "scheduler/cluster/state.h"
 #include "sherd/version.h"
 
