@@ -257,7 +257,8 @@ static size_t measured(const sherd__kind *kind, int err)
         &opened,
         5,
         1,
-        { { "x", "x", NULL, "x", SHERD__LOWER, 1, { .num = "turn" }, .medians = false } }
+        { { "x", "x", NULL, "x", SHERD__LOWER, 1, { .num = "turn" }, .medians = false } },
+        false
     };
     opened = turns = ended = closed = 0;
     assert_int_equal(sherd__bench_measure(&bench, &m, NULL), err);
