@@ -272,7 +272,7 @@ install: all ## install under DESTDIR and PREFIX: headers, libraries, command, m
 	$(if $(wildcard docs/sherd.1),$(INSTALL) -m 644 docs/sherd.1 "$(DESTDIR)$(PREFIX)/share/man/man1/")
 	$(INSTALL) -d "$(DESTDIR)$(DOCDIR)/docs" "$(DESTDIR)$(DOCDIR)/examples/train"
 	$(INSTALL) -m 644 README.md CHANGELOG.md LICENSE "$(DESTDIR)$(DOCDIR)/"
-	$(INSTALL) -m 644 $(wildcard docs/*.md docs/*.json) "$(DESTDIR)$(DOCDIR)/docs/"
+	$(INSTALL) -m 644 $(wildcard docs/*.md docs/*.json docs/*.svg) "$(DESTDIR)$(DOCDIR)/docs/"
 	$(INSTALL) -m 644 $(wildcard examples/*.c examples/*.py examples/*.sh examples/Makefile) "$(DESTDIR)$(DOCDIR)/examples/"
 	$(INSTALL) -m 644 examples/train/*.conf "$(DESTDIR)$(DOCDIR)/examples/train/"
 	$(LDCONFIG)

@@ -124,14 +124,23 @@ static bool has(const char *list, const char *name)
     return false;
 }
 
+/* Returns whether the list has the name of the measurement or of one of its figures. */
+static bool chooses(const char *list, const sherd__measurement *m)
+{
+    bool found = has(list, m->name);
+    for (size_t i = 0; i < SHERD__FIGURES_MAX && m->figures[i].name && !found; i++)
+        found = has(list, m->figures[i].name);
+    return found;
+}
+
 /* Checks the names of --only. */
 static int check_names(const char *only, sherd_diag *d)
 {
     for (const char *at = only; at && *at;) {
         size_t len = strcspn(at, ","), i = 0;
-        while (i < sherd__measurements_len && (strncmp(sherd__measurements[i].name, at, len) != 0 ||
-                                               sherd__measurements[i].name[len] != '\0'))
-            i++;
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)(len < 63 ? len : 63), at);
+        while (i < sherd__measurements_len && !chooses(name, &sherd__measurements[i])) i++;
         if (i == sherd__measurements_len) return unknown(at, len, d);
         at += len + (at[len] == ',');
     }
@@ -145,7 +154,7 @@ static int measure_all(sherd__bench *b, const char *only, sherd_diag *d)
     for (size_t i = 0; i < sherd__measurements_len; i++) {
         const sherd__measurement *m = &sherd__measurements[i];
         sherd_diag mine = { 0 };
-        if (only && !has(only, m->name)) continue;
+        if (only ? !chooses(only, m) : m->takes_long && !b->long_too) continue;
         sherd__cli_say(b->cli, "measuring %s", m->title);
         int failed = sherd__bench_measure(b, m, &mine);
         sherd__bench_clean(b);
@@ -163,6 +172,7 @@ static int run_bench(sherd__cli *cli, sherd_diag *d)
     const char *only = sherd__opt_text(cli, "only"), *memory_of = sherd__opt_text(cli, "memory-of");
     sherd__bench b = { .cli = cli,
                        .quick = sherd__opt_flag(cli, "quick"),
+                       .long_too = sherd__opt_flag(cli, "long"),
                        .runs = (int)sherd__opt_int(cli, "runs"),
                        .cores = sherd__cpu_usable() };
     int err = check_names(only, d);
@@ -191,10 +201,12 @@ static const sherd__example examples[] = {
 /* clang-format off */
 static const sherd__option options[] = {
     { .name = "only", .type = SHERD__TEXT, .arg = "NAME,...",
-      .help = "measure these only: " SHERD__MEASUREMENTS },
+      .help = "measure these only, or those with these figures: " SHERD__MEASUREMENTS },
     { .name = "runs", .type = SHERD__INT, .arg = "N", .min = 1, .max = SHERD__BENCH_RUNS_MAX,
       .help = "runs of each measurement, after one warm-up run [5 if they are short, else 3]" },
     { .name = "quick", .type = SHERD__FLAG, .help = "small sizes; targets are ignored" },
+    { .name = "long", .type = SHERD__FLAG,
+      .help = "also measure share-8192, by-size and by-nodes, which take many minutes" },
     { .name = "keep-env", .type = SHERD__FLAG,
       .help = "keep OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE as they are set" },
     { .name = "memory-of", .type = SHERD__TEXT, .arg = "GROUP",
@@ -226,8 +238,9 @@ const sherd__verb sherd__verb_bench = {
         "weights in float64 over 7 node processes; against numpy's loop in one process over 200000 "
         "of the fragments: multiply a value by a shuffled row, unshuffle, add.\n"
         "\n"
-        "all-4096, all-8192: squares over 7 node processes, one permutation for each; the ratio of "
-        "its median to that of one local dgemm on all cores, runs alternating.\n"
+        "all-4096, all-8192, plain-4096: squares over 7 node processes, with one permutation "
+        "for each node or with none; the ratio of its median to that of one local dgemm on all "
+        "cores, runs alternating.\n"
         "\n"
         "connection: 64 MB blocks through session, TLS and block store of another process, each "
         "followed by a task of one number whose answer shows that the block is there, three in "
@@ -237,19 +250,27 @@ const sherd__verb sherd__verb_bench = {
         "\n"
         "memory: VmHWM of a process that does nothing but the product, less operands and result.\n"
         "\n"
-        "modular: modulo the first prime, one BLAS thread for both. bytes: modulo 251, one thread "
-        "for "
-        "both; operands are laid out in each run. encode: float64 in, 17 bits, "
-        "two primes, fresh masks included, packed shares; bytes read and written against those "
-        "of memcpy, all cores for both. freivalds: both operands projected, answers modulo two "
-        "primes checked, on one thread; against the two products on all cores.\n\nshare-2048, "
-        "share-4096: 17 bits, 7 node processes of which any one learns nothing, all 7 needed; "
-        "ratio to one local dgemm, runs alternating. resident: MNIST as 9 bits stays in shares, "
-        "weights of 17 bits travel; products after the first. disturbed: 8 nodes, one spare, 3072 "
-        "cubed; during the product a node is killed, stopped or begins to answer wrongly; the "
-        "median and the worst of all runs, against the median of as many undisturbed runs between "
-        "them. forecast: the time that `sherd multiply -v` predicts against the time of the run; "
-        "bytes must be equal.\n"
+        "start: from nothing to 63 node processes that are connected.\n"
+        "\n"
+        "modular: modulo the first prime, one BLAS thread for both. bytes: modulo 251, one "
+        "thread for both; operands are laid out in each run. encode: float64 in, 17 bits, two "
+        "primes, fresh masks included, packed shares; bytes read and written against those of "
+        "memcpy, all cores for both; and the time of one core for an element. freivalds: both "
+        "operands projected, answers modulo two primes checked, on one thread; against the two "
+        "products on all cores.\n"
+        "\n"
+        "share-2048, share-4096, share-8192: 17 bits, 7 node processes of which any one learns "
+        "nothing, all 7 needed; ratio to one local dgemm, runs alternating. share-spare: 8 "
+        "nodes, of which one may be missing. by-size, by-nodes: the same ratio for n from 512 "
+        "to 8192, and for 3 to 32 nodes at 2048; bench/plot.py draws it from --json. "
+        "Percentages below products over nodes say where the time of all cores went: nodes that "
+        "compute, both ends of the links, the rest of this process, and waiting.\n"
+        "\n"
+        "resident: MNIST as 9 bits stays in shares, weights of 17 bits travel; products after "
+        "the first. disturbed: 8 nodes, one spare, 3072 cubed; during the product a node is "
+        "killed, stopped or begins to answer wrongly; the median and the worst of all runs, "
+        "against the median of as many undisturbed runs between them. forecast: the time that "
+        "`sherd multiply -v` predicts against the time of the run; bytes must be equal.\n"
         "\n"
         "gradients-spiral: 2-100-3 on 450 points over 2 node processes; each time the examples "
         "are partitioned again and sent with the parameters, and gradients come back, over TLS; "

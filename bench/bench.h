@@ -18,7 +18,7 @@
 
 #define SHERD__BENCH_NODES 7u
 #define SHERD__BENCH_RUNS_MAX 99
-#define SHERD__BENCH_SERIES_MAX 16
+#define SHERD__BENCH_SERIES_MAX 24
 
 typedef struct sherd__series {
     const char *name;
@@ -28,8 +28,9 @@ typedef struct sherd__series {
 
 typedef struct sherd__bench {
     sherd__cli *cli;
-    bool quick; /* small sizes; targets are not judged */
-    int runs;   /* --runs; 0: the measurement's own number */
+    bool quick;    /* small sizes; targets are not judged */
+    bool long_too; /* the measurements that take minutes as well */
+    int runs;      /* --runs; 0: the measurement's own number */
     unsigned cores;
     json_t *figures;            /* array, where --json */
     bool headed;                /* the table's header has been printed */
@@ -39,6 +40,7 @@ typedef struct sherd__bench {
     bool warming;       /* the present turn is not counted */
     bool without_numpy; /* numpy is not installed */
     char data[120];     /* the operands, for people; or empty */
+    char path[120];     /* how products were computed, for people; or empty */
     sherd__series series[SHERD__BENCH_SERIES_MAX];
 } sherd__bench;
 
@@ -62,13 +64,13 @@ typedef struct sherd__beside {
     sherd__ratio of;
 } sherd__beside;
 
-#define SHERD__BESIDE_MAX 6
+#define SHERD__BESIDE_MAX 10
 
 typedef struct sherd__figure {
     const char *name, *what, *what_quick; /* what_quick NULL: as what */
     const char *unit;
     sherd__better better;
-    double target; /* the median should be at most, or at least, this */
+    double target; /* the median should be at most, or at least, this; 0: none */
     sherd__ratio of;
     bool medians; /* the figure is the ratio of the medians, not the median of the ratios */
     sherd__beside beside[SHERD__BESIDE_MAX];
@@ -96,16 +98,17 @@ typedef struct sherd__measurement {
     const void *spec;
     int runs, runs_quick; /* runs_quick 0: 2 */
     sherd__figure figures[SHERD__FIGURES_MAX];
+    bool takes_long; /* measured only with --long, or where --only names it */
 } sherd__measurement;
 
 extern const sherd__measurement sherd__measurements[];
 extern const size_t sherd__measurements_len;
 /** The names of all measurements: "meta, seed, ...". */
 #define SHERD__MEASUREMENTS                                                                        \
-    "meta, seed, group1, all-4096, all-8192, connection, tasks, memory, modular, bytes, encode, "  \
-    "freivalds, share-2048, share-4096, resident, disturbed, forecast, train-deep, "               \
-    "train-mnist, train-epoch, train-batch, gradients-spiral, gradients-large, gradients-circle, " \
-    "gradients-async"
+    "meta, seed, group1, all-4096, all-8192, plain-4096, start, connection, tasks, memory, "       \
+    "modular, bytes, encode, freivalds, share-2048, share-4096, share-8192, share-spare, "         \
+    "by-size, by-nodes, resident, disturbed, forecast, train-deep, train-mnist, train-epoch, "     \
+    "train-batch, gradients-spiral, gradients-large, gradients-circle, gradients-async"
 
 /* ---- the runner (bench/run.c) ---------------------------------------------------------------- */
 
@@ -187,6 +190,18 @@ int sherd__bench_cluster(sherd_cluster **out, sherd__bench *b, uint32_t nodes, c
                          sherd_diag *d) SHERD_MUST;
 /** Sums the bytes that all nodes were sent, and received, in MB. */
 void sherd__bench_traffic(sherd_cluster *c, double *up, double *down);
+/** Processor time of the processes of a product, in seconds: of threads that compute products at
+ *  the nodes, of those that send and receive on both sides, and of the others here, which encode,
+ *  check and decode. */
+typedef struct sherd__busy {
+    double products, links, here;
+} sherd__busy;
+/** Reads the times of a cluster of local nodes, from its start. Zero where the system has none. */
+void sherd__bench_busy(sherd_cluster *c, sherd__busy *out);
+/** Adds the differences of two readings to series of their names, "waiting" for the rest of the
+ *  time of all cores, and "cores" for all of it. */
+void sherd__bench_put_busy(sherd__bench *b, const sherd__busy *before, const sherd__busy *after,
+                           double seconds);
 /** Waits until BLAS threads sleep after a product here, so that they do not disturb the next
  *  measurement. */
 void sherd__bench_rest(void);
@@ -195,11 +210,12 @@ typedef struct sherd__product_spec {
     size_t dim, dim_quick; /* 0: the layer */
     sherd_scheme scheme;
     uint32_t group, bits, bits_b, spare;
-    bool stays;    /* A stays at the nodes */
-    bool local;    /* beside one local dgemm */
-    bool forecast; /* beside its forecast */
-    bool numpy;    /* beside numpy's loop over fragments */
-    bool command;  /* and the whole command */
+    uint32_t nodes; /* 0: SHERD__BENCH_NODES */
+    bool stays;     /* A stays at the nodes */
+    bool local;     /* beside one local dgemm */
+    bool forecast;  /* beside its forecast */
+    bool numpy;     /* beside numpy's loop over fragments */
+    bool command;   /* and the whole command */
 } sherd__product_spec;
 
 typedef struct sherd__memory_spec {
@@ -242,8 +258,8 @@ typedef struct sherd__training_spec {
 } sherd__training_spec;
 
 extern const sherd__kind sherd__bench_meta, sherd__bench_seed, sherd__bench_product,
-    sherd__bench_memory, sherd__bench_disturbed, sherd__bench_connection, sherd__bench_tasks,
-    sherd__bench_modular, sherd__bench_bytes, sherd__bench_encode, sherd__bench_freivalds,
-    sherd__bench_ways, sherd__bench_apart, sherd__bench_slowed;
+    sherd__bench_memory, sherd__bench_disturbed, sherd__bench_start, sherd__bench_connection,
+    sherd__bench_tasks, sherd__bench_modular, sherd__bench_bytes, sherd__bench_encode,
+    sherd__bench_freivalds, sherd__bench_ways, sherd__bench_apart, sherd__bench_slowed;
 
 #endif

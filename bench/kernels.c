@@ -411,6 +411,7 @@ static int turn_encode(sherd__bench *b, void *state, sherd_diag *d)
         written += (double)(SHARES * sherd__share_bytes(encoding(c), c->part[i].span.rows, c->dim));
     sherd__bench_put(b, "memcpy", 2 * read / copying);
     sherd__bench_put(b, "encode", (read + written) / encoded);
+    sherd__bench_put(b, "element", encoded * c->parts / (double)(c->dim * c->dim));
     return b->warming && !decodes(c) ? wrong("a share", d) : 0;
 }
 

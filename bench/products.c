@@ -19,6 +19,7 @@
 #include "matrix/compare.h"
 #include "matrix/gemm.h"
 #include "matrix/reference.h"
+#include "matrix/residue_limbs.h"
 #include "sherd/forecast.h"
 #include "sherd/npy.h"
 
@@ -128,12 +129,15 @@ static int open_product(sherd__bench *b, void *state, const void *spec, sherd_di
 {
     product *p = state;
     const sherd__product_spec *s = spec;
+    uint32_t nodes = s->nodes ? s->nodes : SHERD__BENCH_NODES;
     int err = open_operands(b, p, s, d);
     if (!err && s->command) err = sherd__bench_path(b, "A.npy", p->a, d);
     if (!err && s->command) err = sherd__bench_path(b, "B.npy", p->w, d);
     if (!err && s->command) err = sherd_npy_save(p->a, p->pair.a, d);
     if (!err && s->command) err = sherd_npy_save(p->w, p->pair.b, d);
-    if (!err) err = sherd__bench_cluster(&p->cluster, b, SHERD__BENCH_NODES, NULL, d);
+    if (!err) err = sherd__bench_cluster(&p->cluster, b, nodes, NULL, d);
+    sherd__bench_set(b, "dim", (double)p->pair.a.rows);
+    sherd__bench_set(b, "count", nodes);
     if (err || !s->stays) return err;
     err = sherd_multiplier_cluster(&p->multiplier, p->cluster, &p->opt, d);
     return err ? err : sherd_multiplier_keep(&p->kept, p->multiplier, p->pair.a, NULL, d);
@@ -159,17 +163,32 @@ static int multiply(sherd_cluster *cluster, const sherd__bench_pair *x,
     return err;
 }
 
+/* Says how the nodes multiply: they choose as this process would. */
+static void note_path(sherd__bench *b, bool residues, uint32_t primes)
+{
+    char of[40] = "";
+    if (primes) snprintf(of, sizeof of, " modulo %u prime%s", primes, primes == 1 ? "" : "s");
+    snprintf(b->path, sizeof b->path, "%s%s by %s%s", residues ? "residues" : "float64", of,
+             residues && sherd__limbs_here() ? "AMX" : "dgemm, kernels ",
+             residues && sherd__limbs_here() ? "" : sherd__blas_core());
+}
+
 /* Multiplies by the A that stays at the nodes; the first product sends it. */
 static int multiply_kept(sherd__bench *b, product *p, sherd_diag *d)
 {
     const sherd__bench_pair *x = &p->pair;
     double up, down, up_then, down_then;
+    sherd__busy before, after;
     sherd__bench_traffic(p->cluster, &up, &down);
+    sherd__bench_busy(p->cluster, &before);
     double began = sherd__clock_s();
     int err = sherd_multiplier_multiply_kept(p->multiplier, p->kept, false, x->b, x->c, x->b.cols,
                                              d);
     double seconds = sherd__clock_s() - began;
+    sherd__bench_busy(p->cluster, &after);
     sherd__bench_traffic(p->cluster, &up_then, &down_then);
+    sherd__bench_put_busy(b, &before, &after, seconds);
+    note_path(b, p->opt.exact, 0);
     if (b->warming) sherd__bench_set(b, "first", seconds);
     sherd__bench_put(b, "nodes", seconds);
     sherd__bench_put(b, "up", up_then - up);
@@ -197,12 +216,19 @@ static int multiply_once(sherd__bench *b, product *p, sherd_diag *d)
     sherd_forecast f = { .size = sizeof f };
     sherd_report r = { .size = sizeof r };
     bool forecast = p->spec->forecast;
+    sherd__busy before, after;
     double seconds = 0;
     int err = forecast ? sherd_forecast_multiply(p->pair.a, p->pair.b, &p->opt, &with, &f, d) : 0;
+    sherd__bench_busy(p->cluster, &before);
     if (!err) err = multiply(p->cluster, &p->pair, &p->opt, &r, &seconds, d);
+    sherd__bench_busy(p->cluster, &after);
     if (!err && r.nodes_lost + r.nodes_banned > 0)
         err = sherd__fail(d, SHERD_EFEWNODES, NULL, "a node was lost while it was measured");
     if (!err && forecast) err = check_forecast(&f, &r, d);
+    sherd__bench_put_busy(b, &before, &after, seconds);
+    note_path(b, r.primes > 0, r.primes);
+    sherd__bench_put(b, "bytes", (double)(r.work_out + r.work_in));
+    sherd__bench_put(b, "square", (double)p->pair.a.rows * (double)p->pair.b.cols);
     sherd__bench_put(b, "nodes", seconds);
     sherd__bench_put(b, "foretold", f.seconds);
     sherd__bench_put(b, "off", fabs(f.seconds / seconds - 1));
@@ -310,6 +336,43 @@ static int turn_memory(sherd__bench *b, void *state, sherd_diag *d)
 
 const sherd__kind sherd__bench_memory = {
     sizeof(const sherd__memory_spec *), open_memory, turn_memory, NULL, NULL, true, false
+};
+
+/* ---- the start of nodes ---------------------------------------------------------------------- */
+
+typedef struct starting {
+    uint32_t nodes;
+} starting;
+
+static int open_start(sherd__bench *b, void *state, const void *spec, sherd_diag *d)
+{
+    (void)spec;
+    (void)d;
+    ((starting *)state)->nodes = b->quick ? 3 : 63;
+    return 0;
+}
+
+/* Times from nothing to all nodes connected. Earlier starts have left a passed self-test. */
+static int turn_start(sherd__bench *b, void *state, sherd_diag *d)
+{
+    uint32_t nodes = ((starting *)state)->nodes;
+    sherd_cluster *cluster = NULL;
+    sherd__busy busy = { 0 };
+    double began = sherd__clock_s();
+    int err = sherd__bench_cluster(&cluster, b, nodes, NULL, d);
+    double seconds = sherd__clock_s() - began;
+    if (err) return err;
+    sherd__bench_busy(cluster, &busy);
+    double closing = sherd__clock_s();
+    sherd_cluster_close(cluster);
+    sherd__bench_put(b, "start", seconds);
+    sherd__bench_put(b, "close", sherd__clock_s() - closing);
+    sherd__bench_put(b, "each", (busy.products + busy.links) / nodes);
+    return 0;
+}
+
+const sherd__kind sherd__bench_start = {
+    sizeof(starting), open_start, turn_start, NULL, NULL, false, false
 };
 
 /* ---- a node that is killed, stopped or wrong ------------------------------------------------- */

@@ -10,6 +10,8 @@
 #include "bench/bench.h"
 #include "core/alloc.h"
 
+enum { LINE_MAX_LEN = 116 }; /* of the table */
+
 /* ---- series ---------------------------------------------------------------------------------- */
 
 static sherd__series *find(sherd__bench *b, const char *name)
@@ -126,7 +128,7 @@ static void compute(sherd__bench *b, result *t, const sherd__figure *f)
                 : f->data                     ? b->data
                 : b->quick && f->remark_quick ? f->remark_quick
                                               : f->remark;
-    t->judged = t->len > 0 && !b->quick;
+    t->judged = t->len > 0 && !b->quick && f->target > 0;
     t->reached = f->better == SHERD__LOWER ? t->median <= f->target : t->median >= f->target;
 }
 
@@ -136,6 +138,25 @@ static const char *number(double v, char out[24])
     double a = fabs(v);
     snprintf(out, 24, "%.*f", a >= 99.5 || a == 0 ? 0 : a >= 9.95 ? 1 : a >= 0.0995 ? 2 : 4, v);
     return out;
+}
+
+/* Prints the related numbers as lines that are no longer than those of the table. */
+static void print_besides(const result *t)
+{
+    size_t at = 0;
+    for (int i = 0; i < t->beside_len; i++) {
+        const sherd__beside *beside = t->beside[i];
+        char text[160], n[24];
+        bool whole = *beside->unit == '\0' && t->besides[i] == rint(t->besides[i]);
+        if (whole) snprintf(n, sizeof n, "%.0f", t->besides[i]);
+        int len = snprintf(text, sizeof text, "%s %s%s%s", beside->what,
+                           whole ? n : number(t->besides[i], n), *beside->unit ? " " : "",
+                           beside->unit);
+        bool fits = at > 0 && at + 2 + (size_t)len <= LINE_MAX_LEN;
+        printf("%s%s", at == 0 ? "    " : fits ? "; " : ";\n    ", text);
+        at = (fits ? at + 2 : 4) + (size_t)len;
+    }
+    if (at > 0) printf("\n");
 }
 
 static void print_table(sherd__bench *b, const result *t)
@@ -152,14 +173,15 @@ static void print_table(sherd__bench *b, const result *t)
         number(t->sorted[t->len - 1], most);
     }
     snprintf(at, sizeof at, "%s %s", f->better == SHERD__LOWER ? "<=" : ">=", number(f->target, n));
+    if (f->target <= 0) snprintf(at, sizeof at, "-");
     printf("%-50s %10s %10s %10s  %-11s %12s  %s\n", t->what, m, least, most, f->unit, at,
            !t->judged   ? "-"
            : t->reached ? "yes"
                         : "NO");
-    for (int i = 0; i < t->beside_len; i++)
-        printf("%s%s %s %s%s", i == 0 ? "    " : "; ", t->beside[i]->what, number(t->besides[i], m),
-               t->beside[i]->unit, i + 1 == t->beside_len ? "\n" : "");
+    print_besides(t);
     if (t->remark) printf("    %s\n", t->remark);
+    if (*b->path) printf("    %s\n", b->path);
+    b->path[0] = '\0'; /* once, with the first figure of a measurement */
     fflush(stdout);
 }
 
@@ -170,11 +192,12 @@ static void add_json(sherd__bench *b, const result *t)
     for (int i = 0; i < t->len; i++) json_array_append_new(runs, json_real(t->runs[i]));
     for (int i = 0; i < t->beside_len; i++)
         json_object_set_new(beside, t->beside[i]->name, json_real(t->besides[i]));
-    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:f, s:o, s:o, s:o, s:s*}", "name", f->name, "what",
-                          t->what, "unit", f->unit, "better",
-                          f->better == SHERD__LOWER ? "lower" : "higher", "target", f->target,
-                          "reached", t->judged ? json_boolean(t->reached) : json_null(), "runs",
-                          runs, "beside", beside, "remark", t->remark);
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:s*, s:s*}", "name", f->name,
+                          "what", t->what, "unit", f->unit, "better",
+                          f->better == SHERD__LOWER ? "lower" : "higher", "target",
+                          f->target > 0 ? json_real(f->target) : json_null(), "reached",
+                          t->judged ? json_boolean(t->reached) : json_null(), "runs", runs,
+                          "beside", beside, "remark", t->remark, "path", *b->path ? b->path : NULL);
     if (t->len > 0) {
         json_object_set_new(o, "median", json_real(t->median));
         json_object_set_new(o, "min", json_real(t->sorted[0]));
@@ -217,7 +240,7 @@ int sherd__bench_measure(sherd__bench *b, const sherd__measurement *m, sherd_dia
     if (!state) return sherd__bench_no_memory(d);
     b->turns = b->runs > 0 ? b->runs : !b->quick ? m->runs : m->runs_quick ? m->runs_quick : 2;
     b->without_numpy = false;
-    b->data[0] = '\0';
+    b->data[0] = b->path[0] = '\0';
     memset(b->series, 0, sizeof b->series);
     int err = k->open ? k->open(b, state, m->spec, d) : 0;
     for (int i = k->cold ? 0 : -1; i < (k->whole ? 1 : b->turns) && !err; i++) {

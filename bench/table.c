@@ -23,25 +23,46 @@
 #define US(series) series, NULL, 1e6
 #define MB(series) series, NULL, 1e-6
 
-#define SQUARE(name_, n, q, factor) \
-    { .name = name_, "--group all at " #n ", beside dgemm", &sherd__bench_product, \
-      PRODUCT(.dim = n, q, SHERD_PERMUTE, .local = true, .command = true), 3, 0, { \
-        { name_, "--group all, " #n " x " #n " x " #n ", 7 nodes", \
-          "--group all, " #q " x " #q " x " #q " (quick), 7 nodes", \
-          "x dgemm", LOWER, factor, OF("nodes", "local"), .medians = true, .beside = { \
-            B("seconds", "over the nodes", "s", "nodes"), \
-            B("local_seconds", "dgemm here", "s", "local"), \
-            B("command_seconds", "whole command", "s", "command") } } } }
+/* A product over the nodes and a dgemm here, in turns. */
+#define BY_DGEMM \
+    B("seconds", "over the nodes", "s", "nodes"), B("local_seconds", "dgemm here", "s", "local")
+/* Where the time of all cores went. */
+#define BUSY \
+    B("products_percent", "products", "%", "products", "cores", 100), \
+    B("links_percent", "links", "%", "links", "cores", 100), \
+    B("here_percent", "encoding, checks and decoding", "%", "here", "cores", 100), \
+    B("waiting_percent", "waiting", "%", "waiting", "cores", 100)
 
-#define SHARE(name_, n, q, factor) \
+#define CLEAR(name_, what_, scheme_, n, q, factor, ...) \
+    { .name = name_, what_ " at " #n ", beside dgemm", &sherd__bench_product, \
+      PRODUCT(.dim = n, q, scheme_, .local = true, __VA_ARGS__), 5, 0, { \
+        { name_, what_ ", " #n " x " #n " x " #n ", 7 nodes", \
+          what_ ", " #q " x " #q " x " #q " (quick), 7 nodes", \
+          "x dgemm", LOWER, factor, OF("nodes", "local"), .medians = true, .beside = { \
+            BY_DGEMM, BUSY, B("command_seconds", "whole command", "s", "command") } } } }
+
+/* A product in shares; more: other figures of it. */
+#define SHARE(name_, n, q, factor, slow, more) \
     { .name = name_, "a product in shares at " #n ", beside dgemm", &sherd__bench_product, \
       PRODUCT(.dim = n, q, SHERD_SHARE, .local = true), 5, 0, { \
         { name_, "share, " #n " x " #n " x " #n ", 7 nodes, 1 colluding", \
           "share, " #q " x " #q " x " #q " (quick), 7 nodes", \
           "x dgemm", LOWER, factor, OF("nodes", "local"), .medians = true, .beside = { \
-            B("seconds", "over the nodes", "s", "nodes"), \
-            B("local_seconds", "dgemm here", "s", "local"), \
-            B("flops", "its products as dgemm", "x", "flops") } } } }
+            BY_DGEMM, BUSY, B("flops", "its products as dgemm", "x", "flops") } }, more }, slow }
+#define SHARE_BYTES(name_, most) \
+    { name_, "  its bytes over those of a number", NULL, "n^2", LOWER, most, \
+      OF("bytes", "square"), .beside = { B("mb", "on the wire", "MB", MB("bytes")) } }
+
+/* Points of the plot of docs/: one size with seven nodes, or one number of nodes. */
+#define POINT(name_, figure_, what_, quick_, n, q, nodes_) \
+    { .name = name_, "a product in shares: " what_, &sherd__bench_product, \
+      PRODUCT(.dim = n, q, SHERD_SHARE, .nodes = nodes_, .local = true), 5, 0, { \
+        { figure_, "share, " what_, "share, " quick_ " (quick)", \
+          "x dgemm", LOWER, 0, OF("nodes", "local"), .medians = true, .beside = { \
+            B("n", "n", "", "dim"), B("nodes", "nodes", "", "count"), BY_DGEMM, BUSY } } }, true }
+#define SIZE(n, q) POINT("by-size", "by-size-" #n, "n = " #n, "n = " #q, n, q, 7)
+#define NODES(count) \
+    POINT("by-nodes", "by-nodes-" #count, #count " nodes", #count " nodes", 2048, 192, count)
 
 #define FREIVALDS(name_, n, k, m, n_quick, k_quick, m_quick, percent) \
     { .name = "freivalds", "checks of answers, beside their products", &sherd__bench_freivalds, \
@@ -53,7 +74,7 @@
             B("product_seconds", "product, all cores, two primes", "s", "product") } } } }
 
 #define MEMORY_OF(name_, group_, what_, quick_, ...) \
-    { .name = "memory", "the coordinator's memory, --group " group_, &sherd__bench_memory, \
+    { .name = "memory", "the coordinator's memory, " group_, &sherd__bench_memory, \
       MEMORY(.which = group_, { __VA_ARGS__ }), 3, 0, { \
         { name_, what_, quick_, "MB", LOWER, 256, OF(MB("beyond")), .beside = { \
             B("operands_mb", "operands and result", "MB", MB("operands")) } } } }
@@ -79,7 +100,7 @@
 #define BY_PRODUCTS { \
     B("seconds", "over the nodes", "s", "nodes"), \
     B("local_seconds", "here in float64", "s", "here"), \
-    B("up", "sent", "MB", "up"), B("down", "received", "MB", "down") }
+    B("up", "sent", "MB", "up"), B("down", "received", "MB", "down"), BUSY }
 
 #define ALLREDUCE(name_, what_, series) \
     { name_, what_, NULL, "x server", LOWER, 1.3, OF(series, "server", .of_median = true), \
@@ -125,8 +146,14 @@ const sherd__measurement sherd__measurements[] = {
             B("numpy_rate", "numpy's loop", "fragments/s (sampled)", "numpy"),
             B("numpy_hoisted_rate", "with shuffled rows kept", "fragments/s (sampled)",
               "hoisted") } } } },
-    SQUARE("all-4096", 4096, 256, 2.6),
-    SQUARE("all-8192", 8192, 384, 1.9),
+    CLEAR("all-4096", "--group all", SHERD_PERMUTE, 4096, 256, 2.2, .command = true),
+    CLEAR("all-8192", "--group all", SHERD_PERMUTE, 8192, 384, 1.9, .command = true),
+    CLEAR("plain-4096", "plain", SHERD_PLAIN, 4096, 256, 2.2, .command = false),
+    { .name = "start", "the start of local nodes", &sherd__bench_start, NULL, 5, 0, {
+        { "start", "63 local nodes started and connected", "3 local nodes (quick)",
+          "s", LOWER, 1, OF("start"), .beside = {
+            B("node_ms", "processor time of a node", "ms", MS("each")),
+            B("close_seconds", "closed", "s", "close") } } } },
     { .name = "connection", "one connection", &sherd__bench_connection, NULL, 5, 0, {
         { "connection", "one connection into a block store, 64 MB blocks", NULL,
           "GB/s", HIGHER, 1.5, OF("rate", NULL, 1e-9), .beside = {
@@ -143,6 +170,8 @@ const sherd__measurement sherd__measurements[] = {
               .scheme = SHERD_PERMUTE, .group = 1),
     MEMORY_OF("memory-all", "all", "  --group all, 4096 x 4096 x 4096",
               "  --group all, 256 x 256 x 256 (quick)", .dim = 4096, 256, SHERD_PERMUTE),
+    MEMORY_OF("memory-share", "share", "  share, 4096 x 4096 x 4096",
+              "  share, 256 x 256 x 256 (quick)", .dim = 4096, 256, SHERD_SHARE),
     { .name = "modular", "a product modulo a prime, beside dgemm", &sherd__bench_modular,
       KERNEL(2048, 2048, 2048, 256, 256, 256, 2965818), 5, 0, {
         { "modular", "product mod p, 2048 x 2048 x 2048, one core",
@@ -164,18 +193,29 @@ const sherd__measurement sherd__measurements[] = {
           "% of memcpy", HIGHER, 40, OF("encode", "memcpy", 100), .beside = {
             B("gb_per_second", "encoding", "GB/s", "encode", NULL, 1e-9),
             B("memcpy_gb_per_second", "memcpy", "GB/s, read and written",
-              "memcpy", NULL, 1e-9) } } } },
+              "memcpy", NULL, 1e-9) } },
+        { "encode-element", "  of one core, an element of A, two 23-bit primes", NULL,
+          "ns", LOWER, 3, OF("element", NULL, 1e9) } } },
     FREIVALDS("freivalds-4096", 4096, 4096, 4096, 256, 256, 256, 2),
     FREIVALDS("freivalds-layer", 60000, 784, 128, 600, 784, 128, 12),
-    SHARE("share-2048", 2048, 192, 9),
-    SHARE("share-4096", 4096, 320, 7.5),
+    SHARE("share-2048", 2048, 192, 2.4, false, { 0 }),
+    SHARE("share-4096", 4096, 320, 1.6, false, SHARE_BYTES("share-4096-bytes", 48)),
+    SHARE("share-8192", 8192, 384, 1.1, true, { 0 }),
+    { .name = "share-spare", "a product in shares with a spare node, beside dgemm",
+      &sherd__bench_product,
+      PRODUCT(.dim = 4096, 320, SHERD_SHARE, .spare = 1, .nodes = 8, .local = true), 5, 0,
+      {
+        { "share-spare", "share --spare 1, 4096 x 4096 x 4096, 8 nodes",
+          "share --spare 1, 320 x 320 x 320 (quick), 8 nodes",
+          "x dgemm", LOWER, 2.2, OF("nodes", "local"), .medians = true, .beside = {
+            BY_DGEMM, BUSY } } } },
+    SIZE(512, 96), SIZE(1024, 128), SIZE(2048, 192), SIZE(4096, 320), SIZE(8192, 384),
+    NODES(3), NODES(4), NODES(5), NODES(7), NODES(10), NODES(16), NODES(24), NODES(32),
     { .name = "resident", "products with an operand that stays in shares", &sherd__bench_product,
       PRODUCT(.scheme = SHERD_SHARE, .bits = 9, .bits_b = 17, .stays = true, .local = true), 5, 0, {
         { "resident", "share, images resident, 60000x784x128, 7 nodes", NULL,
-          "x dgemm", LOWER, 8, OF("nodes", "local"), .medians = true, .beside = {
-            B("seconds", "over the nodes", "s", "nodes"),
-            B("local_seconds", "dgemm here", "s", "local"),
-            B("first_seconds", "the first, which sends images", "s", "first") } },
+          "x dgemm", LOWER, 1.6, OF("nodes", "local"), .medians = true, .beside = {
+            BY_DGEMM, BUSY, B("first_seconds", "the first, which sends images", "s", "first") } },
         { "resident-up", "  sent for each", NULL, "MB", LOWER, 6, .of = OF("up") },
         { "resident-down", "  and received", NULL, "MB", LOWER, 110, .of = OF("down") } } },
     { .name = "disturbed", "products in shares while a node dies, stops or lies",
@@ -225,7 +265,7 @@ const sherd__measurement sherd__measurements[] = {
     { .name = "train-batch", "a batch by products in shares", &sherd__bench_ways,
       TRAINING(HIDDEN_128_128, 1024, 1024, 1, 1, { HERE, PRODUCTS }, .nodes = 3), 30, 0, {
         { "train-batch", "784-128-128-10 by products, share, 3 nodes, a batch of 128", NULL,
-          "ms", LOWER, 39.6, OF(MS("nodes")), .beside = BY_PRODUCTS } } },
+          "ms", LOWER, 15, OF(MS("nodes")), .beside = BY_PRODUCTS } } },
     { .name = "gradients-spiral", "an iteration by gradients over two nodes, beside numpy",
       &sherd__bench_ways,
       TRAINING("spiral", 450, 450, 1000, 50, { SERVER }, 2, .script = sherd__bench_spiral_py),

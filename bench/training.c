@@ -317,10 +317,13 @@ static int turn_way(sherd__bench *b, ways *w, size_t i, sherd_diag *d)
     const sherd__training_spec *s = w->spec;
     training *t = &w->t[i];
     double median = 0, up, down, up_then, down_then;
+    sherd__busy before, after;
     int count = b->quick ? s->steps_quick : s->steps, epoch = 1;
     if (b->warming) epoch = (int)sherd__trainer_order(t->trainer)->per_epoch;
     if (w->cluster[i]) sherd__bench_rest();
     if (w->cluster[i]) sherd__bench_traffic(w->cluster[i], &up, &down);
+    if (w->cluster[i]) sherd__bench_busy(w->cluster[i], &before);
+    double began = sherd__clock_s();
     int err = steps(t, count > epoch ? count : epoch, &median, d);
     sherd__bench_put(b, series[s->ways[i]], median);
     sherd__bench_put(b, "compute", t->compute);
@@ -328,6 +331,9 @@ static int turn_way(sherd__bench *b, ways *w, size_t i, sherd_diag *d)
                      2.0 * LARGE_NODES * sizeof(double) *
                          (double)sherd__network_count(sherd__trainer_network(t->trainer)));
     if (!w->cluster[i]) return err;
+    double seconds = sherd__clock_s() - began;
+    sherd__bench_busy(w->cluster[i], &after);
+    sherd__bench_put_busy(b, &before, &after, seconds);
     sherd__bench_traffic(w->cluster[i], &up_then, &down_then);
     sherd__bench_put(b, "up", up_then - up);
     sherd__bench_put(b, "down", down_then - down);

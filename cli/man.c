@@ -175,6 +175,7 @@ static const char *const environment[][2] = {
     { "XDG_CONFIG_HOME, HOME", "where the user's configuration file is" },
     { "XDG_RUNTIME_DIR", "where a local cluster keeps its state" },
     { "XDG_STATE_HOME, HOME", "where the used masks of sherd prepare are counted" },
+    { "XDG_CACHE_HOME, HOME", "where the list of passed self-tests is" },
     { "TMPDIR", "where temporary files go" },
 };
 
@@ -190,6 +191,10 @@ static const char *const files[][2] = {
       "one-time masks, mode 0600: anyone who reads them can remove them from the data that they "
       "hid. Their counters are in ~/.local/state/sherd/masks ($XDG_STATE_HOME/sherd/masks where "
       "that is set)" },
+    { "~/.cache/sherd/selftests",
+      "self-tests that have passed on this machine since it booted, which local nodes with the "
+      "same program and libraries do not repeat ($XDG_CACHE_HOME/sherd/selftests where that is "
+      "set). It may be removed at any time" },
     { "share/doc/sherd", "under the prefix of the installation: README.md, and the documents that "
                          "messages name (docs/TRAINING.md and others), examples and recipes" },
     { "*.npz",

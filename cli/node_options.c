@@ -152,8 +152,9 @@ const sherd__option sherd__node_options_table[] = {
     { .name = "record", .type = SHERD__DIR, .arg = "DIR", .flags = SHERD__OPT_ONLY_ARGV,
       .help = "write all bytes that the node receives and sends into the new folder DIR" },
     { .name = "selftest", .type = SHERD__CHOICE, .arg = "HOW", .preset = "full",
-      .choices = choices_selftest, .help = "self-test at the start: full, or quick (correctness, "
-                                           "and an estimate of the speed)" },
+      .choices = choices_selftest,
+      .help = "self-test at the start: full, or quick (correctness, unless the same program and "
+              "libraries have passed on this machine before, and an estimate of the speed)" },
     { .name = "parent-pipe", .type = SHERD__INT, .arg = "FD", .min = 3, .max = 1048576,
       .excludes = "key", .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
       .help = "read key and allow-list from this descriptor; the node ends when it is closed" },

@@ -2,7 +2,8 @@
  * A node in a thread: options in words become those of node/server.h, and calls from other threads
  * become calls on the loop's thread. A call leaves its function in `request`, wakes the loop and
  * waits; once the loop has ended, it runs the function itself. All that needs files is also in this
- * file, since a node reads and writes none: keys, lists, examples and their ledger, and the record.
+ * file, since a node reads and writes none: keys, lists, examples and their ledger, the record, and
+ * the list of passed self-tests.
  */
 #include "lib/node.h"
 
@@ -20,14 +21,19 @@
 #include "core/hooks.h"
 #include "core/memory.h"
 #include "core/options.h"
+#include "core/platform.h"
 #include "core/signals.h"
 #include "lib/node_data.h"
+#include "matrix/gemm.h"
+#include "matrix/residue_bytes.h"
 #include "node/server.h"
+#include "store/passed.h"
 #include "store/record.h"
 #include "wire/handoff.h"
 
 #define HANDOFF_MS 10000u
 #define ASK_MS 100u
+#define TEST_WAIT_MS 1000u /* for a self-test that another process makes */
 
 /* A function to be run on the loop's thread. */
 typedef struct request {
@@ -278,7 +284,7 @@ static void computing(void *ctx)
 static void *serve(void *ctx)
 {
     sherd_node *n = ctx;
-    (void)pthread_setname_np(pthread_self(), "sherd-node");
+    (void)pthread_setname_np(pthread_self(), SHERD__NODE_THREAD);
     sherd__server_run(n->server);
     pthread_mutex_lock(&n->lock);
     end_record(n);
@@ -359,6 +365,36 @@ static int open_data(sherd_node *n, const sherd_node_options *o, sherd_diag *d)
     return err;
 }
 
+/* Hashes what the result of the backend's self-test depends on. Returns false if it is unknown. */
+static bool hash_test(const sherd_node *n, uint8_t out[SHERD__HASH])
+{
+    uint8_t platform[SHERD__HASH];
+    uint32_t threads = n->o.threads ? n->o.threads : sherd__blas_threads();
+    const char *backend = n->o.backend->name, *core = sherd__blas_core();
+    const char *bytes = sherd__bytes_path_name(sherd__bytes_path_here());
+    const sherd__hash_part parts[] = { { platform, sizeof platform },
+                                       { &threads, sizeof threads },
+                                       { backend, strlen(backend) + 1 },
+                                       { core, strlen(core) + 1 },
+                                       { bytes, strlen(bytes) + 1 } };
+    if (!sherd__platform_hash(platform)) return false;
+    sherd__hash_of(parts, sizeof parts / sizeof *parts, out);
+    return true;
+}
+
+/* Opens the server. With a quick test, a test of correctness that has passed is not repeated. */
+static int open_server(sherd_node *n, sherd_diag *d)
+{
+    uint8_t key[SHERD__HASH];
+    sherd__passed passed = { .fd = -1 };
+    n->o.tested = n->o.quick && hash_test(n, key) &&
+                  sherd__passed_begin(&passed, NULL, key, TEST_WAIT_MS);
+    int err = sherd__server_open(&n->server, &n->o, &n->allowed, d);
+    sherd__passed_end(&passed, !err);
+    if (err == SHERD_EDEVICE) sherd__passed_forget(NULL);
+    return err;
+}
+
 static int start_thread(sherd_node *n, sherd_diag *d)
 {
     sigset_t before;
@@ -408,7 +444,7 @@ int sherd__node_start_with(sherd_node **out, const sherd_node_options *opt,
     if (!err) err = open_data(n, &o, d);
     if (!err) err = read_keys(n, &o, d);
     if (!err) err = sherd__hooks_check(&o.hooks, "interrupted before the node listened", d);
-    if (!err) err = sherd__server_open(&n->server, &n->o, &n->allowed, d);
+    if (!err) err = open_server(n, d);
     if (!err) err = start_record(n, o.record_dir, d); /* last: a start that fails leaves none */
     n->o.name = n->o.domain = n->o.cores = NULL;      /* the caller's, and not read again */
     if (!err) err = start_thread(n, d);

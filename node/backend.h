@@ -33,6 +33,8 @@ typedef struct sherd__backend_options {
     uint32_t threads; /* 0: the backend chooses */
     bool quick;       /* test correctness at small sizes only and estimate the speed from them: for
                          many nodes that start on one machine at once */
+    bool tested;      /* the same code has passed the tests of correctness on this machine: leave
+                         them out */
 } sherd__backend_options;
 
 /* Not a kind (SHERD__DOES_*, wire/session.h), but a property of products in float64 that gradients
@@ -111,9 +113,9 @@ struct sherd__call {
 typedef struct sherd__backend {
     uint32_t abi;
     const char *name;
-    /** Opens the devices and tests them: a product of irregular shape is compared with a plain
-     *  int64 loop, in float64 and modulo a prime. Returns SHERD_EDEVICE if a device computes
-     *  wrongly: the node must not start. */
+    /** Opens the devices and, unless opt->tested is set, tests them: products of irregular shapes
+     *  are compared with plain loops of integers, in float64 and modulo primes. Returns
+     *  SHERD_EDEVICE if a device computes wrongly: the node must not start. */
     int (*open)(void **ctx, const sherd__backend_options *opt, sherd_diag *d);
     /** Returns all devices, at least one. Handles and calls refer to them by their index in this
      *  list, which is valid until close. */

@@ -480,7 +480,7 @@ static int watch_parent(server *s, sherd_diag *d)
 static int start_compute(server *s, sherd_diag *d)
 {
     const sherd__server_options *o = s->opt;
-    sherd__backend_options b = { .threads = o->threads, .quick = o->quick };
+    sherd__backend_options b = { .threads = o->threads, .quick = o->quick, .tested = o->tested };
     sigset_t before;
     int err = sherd__loop_init(&s->loop, d);
     if (err) return err;

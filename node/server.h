@@ -43,7 +43,7 @@ typedef struct sherd__server_options {
     const sherd__backend *backend;
     uint32_t threads;         /* compute threads; 0: the backend's choice */
     const char *cores;        /* cores to bind to (node/cores.h): "0,2,3"; NULL: unbound */
-    bool quick;               /* sherd__backend_options.quick */
+    bool quick, tested;       /* sherd__backend_options.quick, .tested */
     uint64_t memory;          /* budget for blocks, arriving bodies and results */
     uint32_t connections_max; /* 0: 64 */
 

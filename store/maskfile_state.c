@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -20,6 +19,7 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "store/file.h"
+#include "store/folder.h"
 
 enum { TAG_AT = 32, NAME = 33 };
 
@@ -58,22 +58,6 @@ static int fail_path(const char *path, int code, const char *what, int e, sherd_
                             path, what, e, d);
 }
 
-/* Returns the default folder according to the XDG base directory rules: a relative XDG_STATE_HOME
- * is ignored. */
-static char *default_folder(void)
-{
-    const char *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME"), *tail = "/sherd/masks";
-    if (!xdg || *xdg != '/') {
-        if (!home || *home != '/') return NULL;
-        xdg = home;
-        tail = "/.local/state/sherd/masks";
-    }
-    size_t size = strlen(xdg) + strlen(tail) + 1;
-    char *path = sherd__alloc(size);
-    if (path) snprintf(path, size, "%s%s", xdg, tail);
-    return path;
-}
-
 /* Creates the missing folders of a path and syncs each new entry. */
 static int make_folders(char *path, sherd_diag *d)
 {
@@ -98,7 +82,8 @@ int sherd__state_folder(char **out, const char *folder, sherd_diag *d)
 {
     struct stat st;
     *out = NULL;
-    char *path = folder ? sherd__strdup(folder) : default_folder();
+    char *path = folder ? sherd__strdup(folder)
+                        : sherd__user_folder("XDG_STATE_HOME", ".local/state", "sherd/masks");
     if (!path)
         return folder ? sherd__fail_memory(d, "the name of the folder of counters")
                       : sherd__fail(d, SHERD_EOPEN, "set HOME or XDG_STATE_HOME",
@@ -106,7 +91,7 @@ int sherd__state_folder(char **out, const char *folder, sherd_diag *d)
     int err = *path ? make_folders(path, d)
                     : fail_path(path, SHERD_EOPEN, "use this path", ENOENT, d);
     if (!err && stat(path, &st) != 0) err = fail_path(path, SHERD_EOPEN, "examine it", errno, d);
-    if (!err && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022))
+    if (!err && (!S_ISDIR(st.st_mode) || !sherd__owned(&st)))
         err = sherd__fail(d, SHERD_EOPEN,
                           "chmod 700 it, or set XDG_STATE_HOME to a folder of your own",
                           "%s: others can write here, and so change which masks count as used",

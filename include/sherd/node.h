@@ -93,8 +93,10 @@ typedef struct sherd_node_options {
     uint32_t connections;   /* maximum number of connections of coordinators and members; 0: 64 */
     const char *backend;    /* name of the backend that computes (sherd_backend_name); NULL, "auto":
                                chosen by the library */
-    bool quick_test;        /* test the backend's correctness at small sizes only and estimate its
-                             speed from them */
+    bool quick_test;        /* estimate the backend's speed from small sizes, and do not repeat
+                               tests of its correctness that this machine has passed with the same
+                               program and libraries since it booted: the user's cache folder has a
+                               list of them ($XDG_CACHE_HOME/sherd, or ~/.cache/sherd) */
     const char *record_dir; /* new folder in which to record all bytes sent to and received from
                                each coordinator; NULL: none */
     const char *peers;      /* nodes that may be members of sums with this one, as a text; NULL:

@@ -20,6 +20,7 @@
 #include "matrix/funcs.h"
 #include "matrix/gemm.h"
 #include "matrix/residue.h"
+#include "matrix/residue_bytes.h"
 #include "matrix/residue_limbs.h"
 #include "matrix/view.h"
 #include "matrix/windows.h"
@@ -502,13 +503,21 @@ static int open_team(cpu *c)
     return sherd__limbs_here() && threads > 1 ? sherd__team_new(&c->team, threads) : SHERD_OK;
 }
 
+/* Tests every kind of product that a call may choose. */
+static int test_products(sherd_diag *d)
+{
+    int err = sherd__gemm_selftest(d);
+    if (!err) err = sherd__residue_selftest(d);
+    if (!err) err = sherd__limbs_selftest(d);
+    if (!err) err = sherd__bytes_selftest(d);
+    return err;
+}
+
 static int cpu_open(void **ctx, const sherd__backend_options *opt, sherd_diag *d)
 {
     *ctx = NULL;
     if (opt->threads) sherd__blas_threads_set(opt->threads);
-    int err = sherd__gemm_selftest(d);
-    if (!err) err = sherd__residue_selftest(d);
-    if (!err) err = sherd__limbs_selftest(d);
+    int err = opt->tested ? SHERD_OK : test_products(d);
     if (err) return err;
     cpu *c = sherd__calloc(1, sizeof *c);
     if (c) c->all = sherd__alloc(4 * CPU_AREA * sizeof(double));

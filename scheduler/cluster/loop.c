@@ -2,9 +2,11 @@
  * The loop thread of a cluster: connections to all nodes, the running job, deadlines. A separate
  * compute thread (core/executor.h) hides, checks and folds.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "scheduler/cluster/measure.h"
 #include "scheduler/cluster/state.h"
 #include "sherd/version.h"
 
@@ -511,6 +513,7 @@ void sherd__cluster_on_tick(uv_timer_t *h)
 void sherd__cluster_loop(void *arg)
 {
     sherd_cluster *c = arg;
+    (void)pthread_setname_np(pthread_self(), SHERD__CLUSTER_THREAD);
     uv_update_time(&c->loop);
     for (uint32_t i = 0; i < c->count; i++)
         if (!c->nodes[i].absent) connect_node(c, &c->nodes[i]);

@@ -13,6 +13,9 @@
 #include "sherd/err.h"
 #include "sherd/hooks.h"
 
+/** Name of the thread that runs a cluster's loop, by which measurements find it. */
+#define SHERD__CLUSTER_THREAD "sherd-cluster"
+
 typedef struct sherd__measure sherd__measure;
 
 typedef struct sherd__measure_options {

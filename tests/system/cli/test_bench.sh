@@ -14,9 +14,9 @@ $1" >>err 2>&1; }
 run bench --quick --json
 [ $code = 0 ] && py "assert d['schema'] == 'sherd/bench/1' and d['ok'] and d['quick']
 assert list(f) == ['meta-expanded', 'meta-numpy', 'meta-seed-bytes', 'meta-seed-time', 'group1-rate',
-    'group1-numpy', 'all-4096', 'all-8192', 'connection', 'tasks-rate', 'tasks-round-trip', 'memory-1',
-    'memory-all', 'modular', 'bytes', 'encode', 'freivalds-4096', 'freivalds-layer',
-    'share-2048', 'share-4096', 'resident', 'resident-up', 'resident-down', 'disturbed-killed',
+    'group1-numpy', 'all-4096', 'all-8192', 'plain-4096', 'start', 'connection', 'tasks-rate', 'tasks-round-trip',
+    'memory-1', 'memory-all', 'memory-share', 'modular', 'bytes', 'encode', 'encode-element', 'freivalds-4096',
+    'freivalds-layer', 'share-2048', 'share-4096', 'share-4096-bytes', 'share-spare', 'resident', 'resident-up', 'resident-down', 'disturbed-killed',
     'disturbed-stopped', 'disturbed-lying', 'forecast-share-2048', 'forecast-share-4096',
     'forecast-share-layer', 'forecast-all-4096', 'forecast-group1', 'forecast-plain-4096', 'train-deep-f64', 'train-deep-f32', 'train-mnist', 'train-epoch',
     'train-batch', 'gradients-spiral', 'gradients-large', 'gradients-ring', 'gradients-halving',
@@ -30,14 +30,15 @@ for x in f.values():
     assert len(runs) == (1 if x['name'] == 'meta-seed-bytes' or x['name'].startswith('disturbed') else 2), x
     assert all(math.isfinite(r) and r > 0 for r in runs), x
     assert runs[0] == x['min'] <= x['median'] <= x['max'] == runs[-1] or x['name'].startswith(
-        ('all', 'share', 'resident', 'train-deep', 'train-mnist', 'train-epoch',
+        ('all', 'plain', 'share', 'resident', 'train-deep', 'train-mnist', 'train-epoch',
         'gradients-spiral')), x"
 report $? "each figure has its runs, and its median is between the minimum and the maximum"
 py "within = {'meta-expanded': (0.3, 5000), 'meta-numpy': (1, 1e5), 'meta-seed-bytes': (200, 2048),
     'meta-seed-time': (0.005, 1e4), 'group1-rate': (1e3, 1e8), 'group1-numpy': (0.01, 1e3),
     'all-4096': (0.5, 1e4), 'all-8192': (0.5, 1e4), 'connection': (0.01, 50), 'tasks-rate': (100, 1e6),
     'tasks-round-trip': (5, 1e5), 'memory-1': (1, 300), 'memory-all': (1, 300),
-    'modular': (1, 1000), 'bytes': (0.05, 1000), 'encode': (0.1, 3000), 'freivalds-4096': (0.01, 300), 'freivalds-layer': (0.01, 300),
+    'plain-4096': (0.01, 1e4), 'start': (0.01, 100), 'memory-share': (1, 300), 'encode-element': (0.1, 3000),
+    'share-4096-bytes': (60, 80), 'share-spare': (0.01, 1e4), 'modular': (1, 1000), 'bytes': (0.05, 1000), 'encode': (0.1, 3000), 'freivalds-4096': (0.01, 300), 'freivalds-layer': (0.01, 300),
     'share-2048': (0.5, 1e4), 'share-4096': (0.5, 1e4), 'resident': (0.01, 1e5),
     'resident-up': (4, 4.5), 'resident-down': (1, 1.3), 'disturbed-killed': (0.01, 100),
     'disturbed-stopped': (0.01, 100), 'disturbed-lying': (0.01, 100), 'train-deep-f64': (0.02, 100), 'train-deep-f32': (0.01, 100),
@@ -47,12 +48,13 @@ py "within = {'meta-expanded': (0.3, 5000), 'meta-numpy': (1, 1e5), 'meta-seed-b
     'gradients-async-loss': (0.001, 100)}
 for name, (least, most) in within.items(): assert least < f[name]['median'] < most, f[name]
 targets = {'meta-expanded': 3.5, 'meta-numpy': 100, 'meta-seed-bytes': 2047, 'meta-seed-time': 1,
-    'group1-rate': 900000, 'group1-numpy': 8, 'all-4096': 2.6, 'all-8192': 1.9, 'connection': 1.5,
+    'group1-rate': 900000, 'group1-numpy': 8, 'all-4096': 2.2, 'all-8192': 1.9, 'plain-4096': 2.2, 'start': 1, 'memory-share': 256, 'encode-element': 3,
+    'share-4096-bytes': 48, 'share-spare': 2.2, 'connection': 1.5,
     'tasks-rate': 20000, 'tasks-round-trip': 200, 'memory-1': 256, 'memory-all': 256,
     'modular': 95, 'bytes': 28, 'encode': 40, 'freivalds-4096': 2, 'freivalds-layer': 12,
-    'share-2048': 9, 'share-4096': 7.5, 'resident': 8, 'resident-up': 6, 'resident-down': 110,
+    'share-2048': 2.4, 'share-4096': 1.6, 'resident': 1.6, 'resident-up': 6, 'resident-down': 110,
     'disturbed-killed': 1.3, 'disturbed-stopped': 1.3, 'disturbed-lying': 1.3, 'train-deep-f64': 0.7,
-    'train-deep-f32': 0.4, 'train-mnist': 0.6, 'train-epoch': 10, 'train-batch': 39.6,
+    'train-deep-f32': 0.4, 'train-mnist': 0.6, 'train-epoch': 10, 'train-batch': 15,
     'gradients-spiral': 1, 'gradients-large': 60, 'gradients-async': 1.2,
     'gradients-ring': 1.3, 'gradients-halving': 1.3,
     'gradients-async-loss': 1}
@@ -76,6 +78,14 @@ for name in 'all-4096', 'all-8192':
     assert abs(b['seconds'] / b['local_seconds'] / f[name]['median'] - 1) < 1e-6
     assert b['command_seconds'] > b['seconds']"
 report $? "related numbers agree with the figures"
+py "parts = ['products_percent', 'links_percent', 'here_percent', 'waiting_percent']
+for name in 'all-4096', 'plain-4096', 'share-2048', 'share-spare', 'resident', 'train-epoch', 'train-batch':
+    b = f[name]['beside']
+    assert all(0 <= b[p] < 1000 for p in parts) and b['links_percent'] > 0, (name, b)
+assert f['share-2048']['path'].startswith('residues modulo 2 primes by '), f['share-2048']
+assert f['plain-4096']['path'] == 'float64 by dgemm, kernels ' + d['blas_core'], f['plain-4096']
+assert 'path' not in f['start']"
+report $? "products say how they were computed and where the time went"
 py "assert d['blas_core'] and d['cores'] >= 1 and d['nodes'] == 7 and d['unset'] is None
 assert d['environment'] == {'OPENBLAS_CORETYPE': None, 'OPENBLAS_L2_SIZE': None}"
 report $? "the result names the kernels and the number of cores"
@@ -123,6 +133,26 @@ PYTHONPATH="$T/none" run bench --quick --json --only gradients-spiral,train-deep
 assert f['gradients-spiral']['beside']['here_us'] > 0 and f['train-deep-f32']['beside']['here_ms'] > 0
 assert 'numpy_us' not in f['gradients-spiral']['beside'], f"
 report $? "without numpy the ratio is missing with a remark, and local measurements are reported"
+
+"$S" bench --quick --json --runs 1 --only by-size,by-nodes >ratio.json 2>err && py "
+d = json.load(open('ratio.json'))
+f = {x['name']: x for x in d['figures']}
+assert list(f) == ['by-size-%d' % n for n in (512, 1024, 2048, 4096, 8192)] + ['by-nodes-%d' % n
+    for n in (3, 4, 5, 7, 10, 16, 24, 32)], list(f)
+assert all(x['target'] is None and x['reached'] is None for x in f.values())
+assert [f['by-size-%d' % n]['beside']['n'] for n in (512, 8192)] == [96, 384]
+assert f['by-nodes-24']['beside']['nodes'] == 24"
+report $? "long measurements are made where they are named, and need no target"
+run bench --quick --json --runs 1 --only by-nodes-3,freivalds-layer
+[ $code = 0 ] && py "assert list(f) == ['freivalds-layer', 'by-nodes-3'], list(f)"
+report $? "a figure can be named"
+"$R/bench/plot.py" ratio.json -o ratio.svg 2>err && /usr/bin/python3 -c "
+import xml.dom.minidom
+d = xml.dom.minidom.parse('ratio.svg')
+words = [t.firstChild.data for t in d.getElementsByTagName('text')]
+assert 'share, 7 nodes' in words and 'share, n = 192' in words and 'one dgemm' in words, words
+assert len(d.getElementsByTagName('circle')) == 13" 2>>err
+report $? "the plot shows them"
 run bench --only grup1
 [ $code = 2 ] && grep -q "no measurement 'grup1'" err && grep -q "did you mean 'group1'" err
 report $? "an unknown measurement gives exit code 2 and names the nearest"

@@ -1,7 +1,7 @@
 /*
  * A BLAS that computes slightly wrong results. The last element of every product is off by one;
  * with PRELOAD_DGEMM=large, only sums of 2^52 or more are wrong, as if a kernel had one bit too
- * few. Only modular products have such sums.
+ * few. Only modular products have such sums. With PRELOAD_DGEMM=right nothing is wrong.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -23,6 +23,7 @@ void cblas_dgemm(int order, int ta, int tb, int n, int m, int k, double alpha, c
     *(void **)&real = dlsym(RTLD_NEXT, "cblas_dgemm");
     real(order, ta, tb, n, m, k, alpha, a, lda, b, ldb, beta, c, ldc);
     const char *how = getenv("PRELOAD_DGEMM");
+    if (how && !strcmp(how, "right")) return;
     if (how && !strcmp(how, "large")) {
         if (k < 100) return;
         for (int i = 0; i < n; i++)

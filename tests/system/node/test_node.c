@@ -40,6 +40,7 @@ static int begin(void **s)
     sherd_identity *id;
     strcpy(folder, "/tmp/sherd-node-XXXXXX");
     if (!mkdtemp(folder)) return -1;
+    assert_int_equal(setenv("XDG_CACHE_HOME", folder, 1), 0);
     in_folder(key_path, "node.key");
     in_folder(allow_path, "allow.txt");
     hub_open(&mine);
@@ -60,11 +61,16 @@ static int end(void **s)
     return system(line);
 }
 
+/* The self-test is quick, unless the first of `more` is another one. */
 static void start_with(proc *p, const char *const *more, const char *env)
 {
-    const char *argv[24] = { "sherd",   "node",     "--listen",   "127.0.0.1:0", "--key", key_path,
-                             "--allow", allow_path, "--selftest", "quick",       "-v" };
-    size_t n = 11;
+    const char *argv[24] = { "sherd",  "node",    "--listen", "127.0.0.1:0", "--key",
+                             key_path, "--allow", allow_path, "-v" };
+    size_t n = 9;
+    if (!more || !*more || strcmp(*more, "--selftest") != 0) {
+        argv[n++] = "--selftest";
+        argv[n++] = "quick";
+    }
     while (more && *more) argv[n++] = *more++;
     proc_spawn(p, command_under_test(), argv, env);
 }
@@ -264,17 +270,23 @@ static void a_node_ends_while_it_computes(void **s)
     assert_int_equal(p.status, 0);
 }
 
-/* A node with the preloaded BLAS prints `words` and ends. */
-static void must_not_start(const char *words)
+/* Starts a node with the preloaded BLAS. */
+static void start_preloaded(proc *p, const char *const *more)
 {
     char env[256];
     const char *build = getenv("B"), *san = getenv("SAN");
-    proc p;
     if (san && *san) skip(); /* a sanitizer's runtime must be loaded first */
     snprintf(env, sizeof env, "LD_PRELOAD=%s/tests/system/node/preload_dgemm.so",
              build ? build : "build/plain");
     allow(&mine, NULL);
-    start_with(&p, NULL, env);
+    start_with(p, more, env);
+}
+
+/* A node with the preloaded BLAS prints `words` and ends. */
+static void must_not_start(const char *const *more, const char *words)
+{
+    proc p;
+    start_preloaded(&p, more);
     assert_false(proc_line(&p, 20000));
     proc_wait(&p, 10000);
     assert_int_equal(p.status, 1);
@@ -284,15 +296,69 @@ static void must_not_start(const char *words)
 static void a_wrong_dgemm_prevents_a_node_from_starting(void **s)
 {
     (void)s;
-    must_not_start("product is"); /* not the later test of products modulo a prime */
+    must_not_start(NULL, "product is"); /* not the later test of products modulo a prime */
 }
 
 static void a_dgemm_that_is_wrong_in_modular_products_only_does_so_too(void **s)
 {
     (void)s;
     assert_int_equal(setenv("PRELOAD_DGEMM", "large", 1), 0);
-    must_not_start("of a product modulo");
+    must_not_start(NULL, "of a product modulo");
     assert_int_equal(unsetenv("PRELOAD_DGEMM"), 0);
+}
+
+/* Returns the number of passed self-tests in the cache folder. */
+static long passed_tests(void)
+{
+    char path[128];
+    struct stat st;
+    in_folder(path, "sherd/selftests");
+    return stat(path, &st) == 0 ? (long)st.st_size / 65 : 0;
+}
+
+static void must_start_preloaded(void)
+{
+    proc p;
+    start_preloaded(&p, NULL);
+    assert_true(proc_line(&p, 20000));
+    send_signal(p.pid, SIGTERM);
+    proc_wait(&p, 15000);
+    assert_int_equal(p.status, 0);
+}
+
+/* The BLAS becomes wrong after the test, which nothing but the test can notice. */
+static void a_passed_self_test_is_not_repeated_by_a_quick_one(void **s)
+{
+    (void)s;
+    static const char *const full[] = { "--selftest", "full", NULL };
+    static const char *const threads[] = { "--threads", "3", NULL };
+    assert_int_equal(setenv("PRELOAD_DGEMM", "right", 1), 0);
+    long before = passed_tests();
+    must_start_preloaded();
+    assert_int_equal(passed_tests(), before + 1);
+    must_start_preloaded();
+    assert_int_equal(passed_tests(), before + 1);
+    assert_int_equal(unsetenv("PRELOAD_DGEMM"), 0);
+    must_start_preloaded();
+    must_not_start(threads, "product is");
+    assert_int_equal(passed_tests(), 0); /* after a failure nothing counts */
+    must_not_start(NULL, "product is");
+    assert_int_equal(setenv("PRELOAD_DGEMM", "right", 1), 0);
+    must_start_preloaded();
+    assert_int_equal(unsetenv("PRELOAD_DGEMM"), 0);
+    must_not_start(full, "product is");
+    assert_int_equal(passed_tests(), 0);
+}
+
+static void a_passed_self_test_says_nothing_of_another_variable(void **s)
+{
+    (void)s;
+    assert_int_equal(setenv("PRELOAD_DGEMM", "right", 1), 0);
+    must_start_preloaded();
+    assert_int_equal(unsetenv("PRELOAD_DGEMM"), 0);
+    assert_int_equal(setenv("OPENBLAS_CORETYPE", "Haswell", 1), 0);
+    must_not_start(NULL, "product is");
+    assert_int_equal(unsetenv("OPENBLAS_CORETYPE"), 0);
 }
 
 static void a_port_in_use_is_reported(void **s)
@@ -389,6 +455,8 @@ int main(void)
         cmocka_unit_test(a_node_ends_while_it_computes),
         cmocka_unit_test(a_wrong_dgemm_prevents_a_node_from_starting),
         cmocka_unit_test(a_dgemm_that_is_wrong_in_modular_products_only_does_so_too),
+        cmocka_unit_test(a_passed_self_test_is_not_repeated_by_a_quick_one),
+        cmocka_unit_test(a_passed_self_test_says_nothing_of_another_variable),
         cmocka_unit_test(a_port_in_use_is_reported),
         cmocka_unit_test(missing_and_empty_keys_and_lists_are_reported),
         cmocka_unit_test(a_record_contains_every_byte_that_the_session_counted),

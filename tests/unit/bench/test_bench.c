@@ -181,6 +181,17 @@ static void without_values_or_with_quick_no_target_is_judged(void **state)
     assert_string_equal(json_string_value(json_object_get(o, "what")), "q");
 }
 
+static void a_figure_without_a_target_is_not_judged(void **state)
+{
+    const sherd__figure f = { .name = "x", .what = "x", .unit = "x", .of = { .num = "s" } };
+    (void)state;
+    put(begin(), "s", 1, 2, 3);
+    const json_t *o = told(&bench, &f);
+    assert_true(json_is_null(json_object_get(o, "target")));
+    assert_true(json_is_null(json_object_get(o, "reached")));
+    assert_true(number(o, "median") == 2);
+}
+
 static void numbers_beyond_the_maximum_of_a_series_are_dropped(void **state)
 {
     const sherd__figure f = { .name = "x", .what = "x", .unit = "x", .of = { .num = "s" } };
@@ -246,7 +257,8 @@ static size_t measured(const sherd__kind *kind, int err)
         &opened,
         5,
         1,
-        { { "x", "x", NULL, "x", SHERD__LOWER, 1, { .num = "turn" }, .medians = false } }
+        { { "x", "x", NULL, "x", SHERD__LOWER, 1, { .num = "turn" }, .medians = false } },
+        false
     };
     opened = turns = ended = closed = 0;
     assert_int_equal(sherd__bench_measure(&bench, &m, NULL), err);
@@ -309,6 +321,7 @@ int main(void)
         cmocka_unit_test(a_figure_is_a_ratio_of_series_run_by_run_or_of_a_median),
         cmocka_unit_test(of_a_series_and_its_alternative_the_faster_counts),
         cmocka_unit_test(without_values_or_with_quick_no_target_is_judged),
+        cmocka_unit_test(a_figure_without_a_target_is_not_judged),
         cmocka_unit_test(numbers_beyond_the_maximum_of_a_series_are_dropped),
         cmocka_unit_test(the_first_turn_warms_up_and_is_not_counted),
         cmocka_unit_test(a_measurement_that_fails_has_no_figure_and_is_closed),
