@@ -1,12 +1,14 @@
 /* Shared by the files of `share`: layout and lifetime (share.c), encoding (encode.c), cells
  * (hide.c), B at the nodes (resident.c), windows (windows.c), checks (check.c), decoding
- * (decode.c). */
+ * (decode.c). Residues are numbers of 23 bits in doubles, or bytes (bytes.h): what is declared as
+ * void * below holds either kind. */
 #ifndef SCHEMES_SHARE_INTERNAL_H
 #define SCHEMES_SHARE_INTERNAL_H
 
 #include "crypto/binding.h"
 
 #include <assert.h>
+#include "crypto/byte_code.h"
 #include "crypto/freivalds.h"
 #include "crypto/mask.h"
 #include "matrix/exact.h"
@@ -24,7 +26,8 @@ typedef struct share_operand {
     sherd__fixed fixed;
     uint32_t blocks, masks, terms;
     sherd__mask_role role;
-    const double *w[4];            /* for each prime: shares x terms, canonical */
+    const double *w[SHERD__SHARE_PRIMES];       /* for each prime: shares x terms, canonical */
+    const int8_t *w_bytes[SHERD__SHARE_PRIMES]; /* the same where residues are bytes; else NULL */
     const sherd__windows *windows; /* probes multiply the windows of its rows; NULL: its rows */
     sherd__binding *binding;       /* of the values that its masks hide; NULL: it has no masks */
     size_t run_rows; /* rows of a run of the binding, counted from a span's first row */
@@ -74,18 +77,18 @@ typedef struct share_batch {
 } share_batch;
 
 typedef struct share_panel {
-    double *r;  /* for C = A*B: [q][t][rows]; with windows each number is used for all windows of an
-                   image, multiplied by share.across */
-    double *ru; /* [q][t][term][k] = rT * terms of A */
-    double *ur; /* for C = A^T*D: [q][t][term][rows of answers] = terms of A * r */
+    void *r;  /* for C = A*B: [q][t][rows]; with windows each number is used for all windows of an
+                 image, multiplied by share.across */
+    void *ru; /* [q][t][term][k] = rT * terms of A */
+    void *ur; /* for C = A^T*D: [q][t][term][rows of answers] = terms of A * r */
     size_t held; /* bytes of ru and ur, as counted in share.held */
     share_batch left;
 } share_panel;
 
 typedef struct share_tile {
-    double *s;        /* [q][t][width] */
-    double *vs;       /* [q][t][term][k] = terms of B * s */
-    double *sum;      /* transposed: [q][k][width], sum of the panels decoded so far, or in the
+    void *s;          /* [q][t][width] */
+    void *vs;         /* [q][t][term][k] = terms of B * s */
+    void *sum;        /* transposed: [q][k][width], sum of the panels decoded so far, or in the
                          group */
     int64_t *whole;   /* [k][width], sum of the groups before */
     uint32_t decoded; /* number of panels */
@@ -96,14 +99,14 @@ typedef struct share_tile {
 typedef struct share_spot {
     bool decoded;
     share_batch batch;
-    double *ds;     /* transposed: [q][t][term][rows] = terms of D * s */
-    uint32_t *gram; /* [q][t][term of left][term of right] */
+    void *ds;   /* transposed: [q][t][term][rows] = terms of D * s */
+    void *gram; /* [q][t][term of left][term of right], 32 bits each */
 } share_spot;
 
 /** Decode weights for one set of slots. */
 typedef struct share_weights {
     uint32_t *slots; /* threshold, ascending; NULL: free */
-    double *w;       /* [q][row][threshold]: one row for each block, or one for their sum */
+    void *w;         /* [q][row][threshold]: one row for each block, or one for their sum */
     bool transposed;
 } share_weights;
 
@@ -143,7 +146,11 @@ typedef struct share {
                                       panels and tiles */
     sherd__crt crt;
     double *weights; /* contains w of all operands */
-    const double *b_weights[4];
+    const double *b_weights[SHERD__SHARE_PRIMES];
+    int8_t *weights_bytes; /* the same where residues are bytes; else NULL */
+    const int8_t *b_weights_bytes[SHERD__SHARE_PRIMES];
+    sherd__bytes_crt crt_bytes;
+    struct share_bytes *bytes; /* state of bytes.h; NULL: residues have 23 bits */
     share_operand a, b; /* b: B, or D if transposed */
     sherd__masks *a_masks, *b_masks;
     sherd__binding *a_binding, *b_binding;
@@ -151,13 +158,13 @@ typedef struct share {
     share_panel *panel; /* lefts panels; access by share_panel_of */
     share_tile *tile;
     share_spot *spot; /* tiles x panels */
-    double *rt;       /* transposed: [q][t][k] */
+    void *rt;         /* transposed: [q][t][k] */
     double *across;   /* windows: [q][t][each], factors of share_panel.r */
     double *spread;   /* windows: [t][rows of answers], r of the panel being checked */
     size_t held;      /* bytes of ru and ur of panels without open cells */
     share_weights cache[SHARE_WEIGHTS];
     uint32_t cache_next;
-    double *line;    /* decode: a piece of residues for each prime and block, and one of values */
+    void *line;      /* decode: a piece of residues for each prime and block, and one of values */
     uint8_t dtype_b; /* element kind of B at the node */
     uint8_t dead[SHERD__LCC_SHARES_MAX / 8]; /* a bit for each slot without requests */
     share_loop loop;
