@@ -315,6 +315,7 @@ static int open_encode(sherd__bench *b, void *state, const void *spec, sherd_dia
     unsigned threads = b->cores < MOST_THREADS ? b->cores : MOST_THREADS;
     size_t dim = c->dim = b->quick ? x->n_quick : x->n, rows = (dim + BLOCKS - 1) / BLOCKS;
     sherd__share_params p = { .a = sherd_view_c(NULL, SHERD_F64, dim, dim),
+                              .by = &sherd__code_lagrange,
                               .code = { BLOCKS, MASKS, SHARES },
                               .left_stays = true,
                               .panel_rows = (rows + threads - 1) / threads,

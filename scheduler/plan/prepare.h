@@ -7,7 +7,7 @@
 #define SCHEDULER_PLAN_PREPARE_H
 
 #include "core/rand.h"
-#include "crypto/lagrange.h"
+#include "crypto/code.h"
 #include "matrix/fixed.h"
 #include "matrix/operation.h"
 #include "scheduler/plan/encoding.h"
@@ -78,7 +78,9 @@ typedef struct sherd__prepared {
                              `encoding` */
     sherd__encoding_input encoding_in;
     sherd__encoding encoding;
-    sherd__lcc code; /* share: the code, and the number of answers needed to decode */
+    const sherd__code *coded_by; /* share: the code, its sizes, and the number of answers needed to
+                                    decode */
+    sherd__lcc code;
     uint32_t threshold;
     size_t coded_rows, coded_cols, coded_part; /* share: shape of A, and number of its rows that are
                                                   divided together */

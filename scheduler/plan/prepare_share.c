@@ -160,13 +160,15 @@ static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *node
         return sherd__fail(d, SHERD_EFORMAT, nodes->domain_hint, "%s", nodes->domain_fault);
     if (least > SHERD__LCC_SHARES_MAX || nodes->usable < now)
         return too_few(nodes, (uint32_t)(least < UINT32_MAX ? least : UINT32_MAX), opt, d);
-    uint32_t k = sherd__lcc_blocks(nodes->usable, t, spare, both);
+    const sherd__code *by = sherd__codes[0];
+    uint32_t k = by->blocks(nodes->usable, t, spare, both);
     if (k > SHERD__LCC_BLOCKS_MAX - t) k = SHERD__LCC_BLOCKS_MAX - t;
     if (k > rows) k = rows ? (uint32_t)rows : 1;
     p->code = (sherd__lcc){ .blocks = k, .masks = t, .shares = nodes->domains };
-    p->threshold = sherd__lcc_threshold(k, t, both);
+    p->coded_by = by;
+    p->threshold = by->threshold(k, t, both);
     for (uint32_t i = 0; i < p->primes_len; i++)
-        if (sherd__lcc_check(&p->code, sherd__primes_default.p[i]))
+        if (by->check(&p->code, sherd__primes_default.p[i]))
             return sherd__fail(d, SHERD_EINVAL, "use fewer nodes, or a smaller --colluding",
                                "%u blocks, %u masks and %u shares are more than can be encoded", k,
                                t, nodes->domains);
@@ -343,6 +345,7 @@ static int open_scheme(sherd__prepared *p, const sherd__matrices *m, size_t part
         .b = m->b,
         .c = m->out,
         .ldc = m->ld,
+        .by = p->coded_by,
         .code = p->code,
         .public_b = !codes_b(opt),
         .left_stays = part > 0,

@@ -35,7 +35,7 @@ static int make_weights(const share *d, const uint32_t *slots, double *w)
     if (!one) return SHERD_ENOMEM;
     for (uint32_t q = 0; q < d->p.primes_len; q++) {
         for (uint32_t j = 0; j < d->p.code.blocks; j++) {
-            sherd__lcc_decode_weights(&d->p.code, d->p.primes[q], j, slots, len, one);
+            d->p.by->decode(&d->p.code, d->p.primes[q], j, slots, len, one);
             for (uint32_t i = 0; i < len; i++) w[i] += one[i]; /* at most 64 below 2^22: exact */
             if (!d->transposed) w += len;
         }

@@ -16,21 +16,13 @@
 
 /* --- weights --------------------------------------------------------------------------------- */
 
-/* Returns the weight of B in a share: B is used at all K points. */
-static double sum_of(const double *w, uint32_t n, uint32_t p)
-{
-    double sum = 0; /* |w| < 2^22, n <= 64: exact */
-    for (uint32_t j = 0; j < n; j++) sum += w[j];
-    sherd__residue_from_f64(&sum, 1, p, &sum);
-    return sum;
-}
-
-/* Computes the weights for each prime: of A and D (shares x K+T), of B (shares x 1+T; public:
- * ones). */
+/* Computes the weights for each prime: of A and D (shares x K+T), and of B (shares x its terms; if
+ * it is public, one term of weight 1). */
 static int weights(share *d)
 {
     const sherd__lcc *c = &d->p.code;
-    uint32_t terms = c->blocks + c->masks, wide = 1 + c->masks;
+    uint32_t terms = c->blocks + c->masks;
+    uint32_t wide = d->p.public_b ? 1 : sherd__code_right_blocks(d->p.by, c) + c->masks;
     size_t each = (size_t)c->shares * (terms + wide);
     d->weights = sherd__calloc(d->p.primes_len, each * sizeof *d->weights);
     if (!d->weights) return SHERD_ENOMEM;
@@ -38,15 +30,10 @@ static int weights(share *d)
         double *wa = d->weights + q * each, *wb = wa + (size_t)c->shares * terms;
         d->a.w[q] = wa;
         d->b_weights[q] = wb;
-        for (uint32_t i = 0; i < c->shares; i++, wa += terms) {
-            sherd__lcc_encode_weights(c, d->p.primes[q], i, wa);
-            if (d->p.public_b) {
-                *wb++ = 1;
-                continue;
-            }
-            *wb++ = sum_of(wa, c->blocks, d->p.primes[q]);
-            memcpy(wb, wa + c->blocks, c->masks * sizeof *wb);
-            wb += c->masks;
+        for (uint32_t i = 0; i < c->shares; i++, wa += terms, wb += wide) {
+            d->p.by->left(c, d->p.primes[q], i, wa);
+            if (d->p.public_b) *wb = 1;
+            else d->p.by->right(c, d->p.primes[q], i, wb);
         }
     }
     return SHERD_OK;
@@ -76,7 +63,9 @@ static void close_right(share *d)
 static share_operand right_of(const share *d, sherd_view b, const sherd__fixed *fixed)
 {
     share_operand o = { .v = b, .fixed = *fixed, .role = SHERD__MASK_RIGHT };
-    o.blocks = d->transposed ? d->p.code.blocks : 1;
+    o.blocks = d->transposed   ? d->p.code.blocks
+               : d->p.public_b ? 1
+                               : sherd__code_right_blocks(d->p.by, &d->p.code);
     o.masks = d->p.public_b ? 0 : d->p.code.masks;
     o.terms = o.blocks + o.masks;
     memcpy(o.w, d->transposed ? d->a.w : d->b_weights, sizeof o.w);
@@ -232,7 +221,7 @@ static int params_check(const sherd__share_params *p, uint32_t threshold)
     if (!p->panel_rows || !p->tile_cols || p->primes_len < 1 || p->primes_len > 4)
         return SHERD_EINVAL;
     for (uint32_t q = 0; q < p->primes_len; q++) {
-        int err = sherd__lcc_check(&p->code, p->primes[q]);
+        int err = p->by->check(&p->code, p->primes[q]);
         if (err) return err;
     }
     sherd__windows w;
@@ -323,7 +312,7 @@ size_t sherd__share_sum_max(const uint32_t *primes, uint32_t len, uint64_t a, ui
 int sherd__share_open(sherd__hiding *out, const sherd__share_params *p)
 {
     *out = (sherd__hiding){ 0 };
-    uint32_t threshold = sherd__lcc_threshold(p->code.blocks, p->code.masks, !p->public_b);
+    uint32_t threshold = p->by->threshold(p->code.blocks, p->code.masks, !p->public_b);
     int err = params_check(p, threshold);
     if (err) return err;
     share *d = sherd__calloc(1, sizeof *d);

@@ -15,7 +15,7 @@
 #define SCHEMES_SHARE_SHARE_H
 
 #include "core/rand.h"
-#include "crypto/lagrange.h"
+#include "crypto/code.h"
 #include "matrix/operation.h"
 #include "matrix/fixed.h"
 #include "matrix/windows.h"
@@ -34,8 +34,9 @@ typedef struct sherd__share_params {
     sherd_view a, b; /* n x k, k x m; borrowed */
     double *c;       /* n x m result, row stride ldc; borrowed. NULL: nothing will be decoded */
     size_t ldc;
-    sherd__lcc code;
-    bool public_b;   /* share1 */
+    const sherd__code *by; /* the code */
+    sherd__lcc code;       /* its sizes; slot i is given share i */
+    bool public_b;         /* share1 */
     bool left_stays; /* A's shares stay at the nodes for further products (sherd__share_next) */
     sherd_windows windows; /* window 0: none. left_stays: the rows of `a` are images, and A is the
                               matrix of their windows. Images are cut into blocks and coded; nodes

@@ -138,6 +138,7 @@ static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, un
                               .b = b,
                               .c = c,
                               .ldc = m,
+                              .by = &sherd__code_lagrange,
                               .code = { blocks, 1, 8 },
                               .public_b = public_b,
                               .left_stays = stays,

@@ -104,6 +104,7 @@ void share_open(product *x, fixture f)
         .b = x->b,
         .c = x->c,
         .ldc = f.m,
+        .by = &sherd__code_lagrange,
         .code = { f.blocks, f.masks, f.shares },
         .public_b = f.public_b,
         .left_stays = f.left_stays,
