@@ -27,6 +27,7 @@ typedef struct share_bytes {
     uint32_t chunks;
     size_t loop_cols, chunk_len; /* columns and bytes of a chunk */
     uint64_t clock;
+    void *rt; /* share.rt, laid out to be multiplied by rows of A */
 } share_bytes;
 
 #endif

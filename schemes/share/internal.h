@@ -58,8 +58,8 @@ typedef struct share_part {
  * [q][t][numbers of a window], right [q][t][term][rows * windows of an image].
  */
 typedef struct share_probe {
-    const double *r, *s;
-    double *left, *right;
+    const void *r, *s;
+    void *left, *right;
 } share_probe;
 
 /** Buffers of one thread for encoding. */
@@ -159,8 +159,8 @@ typedef struct share {
     share_tile *tile;
     share_spot *spot; /* tiles x panels */
     void *rt;         /* transposed: [q][t][k] */
-    double *across;   /* windows: [q][t][each], factors of share_panel.r */
-    double *spread;   /* windows: [t][rows of answers], r of the panel being checked */
+    void *across;     /* windows: [q][t][each], factors of share_panel.r */
+    void *spread;     /* windows: [t][rows of answers], r of the panel being checked */
     size_t held;      /* bytes of ru and ur of panels without open cells */
     share_weights cache[SHARE_WEIGHTS];
     uint32_t cache_next;
@@ -196,10 +196,7 @@ static inline size_t share_tile_width(const share *d, uint32_t tile)
 }
 
 /** Returns the number of runs of the binding in a tile of B. */
-static inline size_t share_tile_runs(const share *d)
-{
-    return d->loop.rows ? (d->k + d->loop.rows - 1) / d->loop.rows : 0;
-}
+size_t sherd__share_tile_runs(const share *d);
 
 static inline share_spot *share_spot_of(const share *d, uint32_t tile, uint32_t panel)
 {
@@ -257,7 +254,7 @@ void sherd__share_windows_right(const share *d, share_scratch *s, const double *
                                 const double *const vector[TRIALS], uint32_t p,
                                 double *const out[TRIALS]);
 /** Replaces *left, rT*X of images, by that of windows: [q][t][term][k]. SHERD_ENOMEM: unchanged. */
-int sherd__share_windows_left(share *d, double **left) SHERD_MUST;
+int sherd__share_windows_left(share *d, void **left) SHERD_MUST;
 /** Returns r of a panel for every row of its answers: [t][rows], for prime q, valid until the next
  *  call. SHERD_ENOMEM. */
 int sherd__share_spread(share *d, uint32_t panel, uint32_t q, const double **out) SHERD_MUST;
@@ -267,6 +264,8 @@ int sherd__share_draw_r(share *d, uint32_t panel) SHERD_MUST;
 int sherd__share_draw_s(share *d, uint32_t tile) SHERD_MUST;
 /** Draws the vector for A in a transposed product. SHERD_ENOMEM. */
 int sherd__share_draw_rt(share *d) SHERD_MUST;
+/** Returns it in the form in which rows of A are multiplied by it. */
+const void *sherd__share_rt(const share *d);
 /** Wipes and frees all check vectors and the data computed from them; new ones are drawn later. */
 void sherd__share_redraw(share *d);
 /** Called when no cell of a panel is open: keeps its check data for the next product if there is
@@ -277,8 +276,13 @@ void sherd__share_put_by(share *d, share_panel *p, size_t rows);
 void sherd__share_forget_right(share *d);
 /** Discards the shares that were not requested. */
 void sherd__share_batch_close(const share *d, share_batch *b);
+/** What a fragment is; a node multiplies a left operand by a right one. */
+typedef enum share_side { SHARE_LEFT, SHARE_RIGHT, SHARE_ANSWER } share_side;
 /** Returns the bytes of one slot's share of a span, or of an answer of that size. */
-size_t sherd__share_bytes(const share *d, size_t rows, size_t cols);
+size_t sherd__share_bytes(const share *d, share_side side, size_t rows, size_t cols);
+/** Returns the description of a fragment of this size. */
+sherd__fragment_info sherd__share_residues(const share *d, share_side side, size_t rows,
+                                           size_t cols);
 /** Allocates a*b*c*size zeroed bytes, to be freed with sherd__share_forget. NULL on failure. */
 void *sherd__share_secret(size_t a, size_t b, size_t c, size_t size);
 /** NULL is allowed. */
