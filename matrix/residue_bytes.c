@@ -105,11 +105,11 @@ static void sum_any(const sherd__bytes_piece *t)
     if (!t->more) memset(t->sums, 0, down * TILE * BYTES_WIDE * sizeof *t->sums);
     for (size_t c = 0; c < across; c++)
         for (size_t s = 0; s < t->steps; s++) {
-            const int8_t *b = (const int8_t *)(t->right + c * t->strip + s * LEN);
+            const int8_t *b = (const int8_t *)(t->right + c * t->right_strip + s * LEN);
             for (size_t q = 0; q < STEP; q++)
                 for (size_t j = 0; j < TILE; j++) laid[q][j] = b[q / 4 * STEP + j * 4 + q % 4];
             for (size_t r = 0; r < down; r++)
-                add_tile(t->left + r * t->strip + s * LEN, laid,
+                add_tile(t->left + r * t->left_strip + s * LEN, laid,
                          t->sums + r * TILE * BYTES_WIDE + c * TILE);
         }
 }
@@ -162,7 +162,8 @@ sherd__bytes_path sherd__bytes_path_here(void)
 typedef struct part {
     const sherd__bytes_product *x;
     const sherd__bytes_kernels *kernels;
-    size_t from, steps, strip; /* in tiles; strip: bytes of a whole strip */
+    size_t from, steps;      /* in tiles */
+    size_t a_strip, b_strip; /* bytes from one strip to the next */
     bool add;
 } part;
 
@@ -178,15 +179,16 @@ static void multiply_piece(void *ctx, size_t i, unsigned thread)
     const sherd__bytes_product *x = t->x;
     const size_t across = pieces(x->m, BYTES_WIDE);
     const size_t row = i / across * BYTES_HIGH, col = i % across * BYTES_WIDE;
-    sherd__bytes_piece piece = { .strip = t->strip,
+    sherd__bytes_piece piece = { .left_strip = t->a_strip,
+                                 .right_strip = t->b_strip,
                                  .rows = least(BYTES_HIGH, x->n - row),
                                  .cols = least(BYTES_WIDE, x->m - col),
                                  .sums = sums };
     (void)thread;
     for (size_t at = 0; at < t->steps; at += BYTES_DEEP) {
         if (stopped(x)) return;
-        piece.left = x->a + row / TILE * t->strip + (t->from + at) * LEN;
-        piece.right = x->b + col / TILE * t->strip + (t->from + at) * LEN;
+        piece.left = x->a + row / TILE * t->a_strip + (t->from + at) * LEN;
+        piece.right = x->b + col / TILE * t->b_strip + (t->from + at) * LEN;
         piece.steps = least(BYTES_DEEP, t->steps - at);
         piece.more = at > 0;
         t->kernels->sum(&piece);
@@ -199,9 +201,11 @@ static void multiply_piece(void *ctx, size_t i, unsigned thread)
 int sherd__bytes_multiply(const sherd__bytes_product *x, sherd__team *team)
 {
     const size_t all = pieces(x->k, STEP);
-    part t = {
-        .x = x, .kernels = kernels_of(sherd__bytes_path_here()), .strip = all * LEN, .add = x->add
-    };
+    part t = { .x = x,
+               .kernels = kernels_of(sherd__bytes_path_here()),
+               .add = x->add,
+               .a_strip = x->a_strip ? x->a_strip : all * LEN,
+               .b_strip = x->b_strip ? x->b_strip : all * LEN };
     for (size_t r = 0; r < x->n && x->k == 0 && !x->add; r++) memset(x->out + r * x->ld, 0, x->m);
     for (; t.from < all && x->n && x->m; t.from += t.steps) {
         t.steps = least(TERMS / STEP, all - t.from);

@@ -60,12 +60,19 @@ void sherd__bytes_lay_rows(const uint8_t *in, size_t n, size_t k, size_t stride,
 /** Lays out m columns of k rows of B, `stride` bytes apart. */
 void sherd__bytes_lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out);
 
+/** Lays out strip `number` of the transpose of a left operand, as a strip of a left operand: rows are
+ *  columns [16*number, 16*number+16) of `in`, terms its n rows. In `in`, `strip` bytes are from one
+ *  strip to the next. */
+void sherd__bytes_turn(const uint8_t *in, size_t n, size_t strip, size_t number, uint8_t *out);
+
 /** Parameters of out = a * b modulo p, or out + a * b. */
 typedef struct sherd__bytes_product {
     uint32_t p; /* 3 to 255 */
     size_t n, k, m;
     const uint8_t *a, *b; /* n rows and m columns of k terms, laid out, aligned to 64 bytes */
-    uint8_t *out;         /* n x m, `ld` bytes from one row to the next; overlaps neither */
+    /* Bytes from one strip to the next, a multiple of 64; 0: strips follow each other. */
+    size_t a_strip, b_strip;
+    uint8_t *out; /* n x m, `ld` bytes from one row to the next; overlaps neither */
     size_t ld;
     bool add;                /* to the residues in out, which are below p */
     const atomic_bool *stop; /* once it is true, the call returns SHERD_EINTERRUPTED soon; NULL:
@@ -78,5 +85,8 @@ int sherd__bytes_multiply(const sherd__bytes_product *x, sherd__team *team) SHER
 /** Compares products of random and worst-case bytes with sums in 64 bits, for every prime, by the
  *  path that sherd__bytes_path_here names. Errors: SHERD_EDEVICE, SHERD_ENOMEM. */
 int sherd__bytes_selftest(sherd_diag *d) SHERD_MUST;
+/** Returns billions of operations a second (two for each term of a sum) of products of this shape, the
+ *  best of some runs, which take 2 ms or one run together; 0 if there is no memory. */
+double sherd__bytes_gops(sherd__team *team, size_t n, size_t k, size_t m);
 
 #endif

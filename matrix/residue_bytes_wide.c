@@ -40,7 +40,7 @@ SHERD__V4_BYTES INLINED void sum_half(const sherd__bytes_piece *t, const uint8_t
         for (size_t g = 0; g < STEP; g += 4) {
             __m512i at[STRIPS];
             for (size_t j = 0; j < strips; j++)
-                at[j] = _mm512_load_si512(b + j * t->strip + g * TILE);
+                at[j] = _mm512_load_si512(b + j * t->right_strip + g * TILE);
             for (size_t i = 0; i < LOW; i++) {
                 int32_t four;
                 memcpy(&four, a + i * STEP + g, sizeof four);
@@ -58,8 +58,8 @@ SHERD__V4_BYTES static void sum_vnni(const sherd__bytes_piece *t)
 {
     for (size_t col = 0; col < t->cols; col += STRIPS * TILE)
         for (size_t row = 0; row < t->rows; row += LOW) {
-            const uint8_t *a = t->left + row / TILE * t->strip + row % TILE * STEP;
-            const uint8_t *b = t->right + col / TILE * t->strip;
+            const uint8_t *a = t->left + row / TILE * t->left_strip + row % TILE * STEP;
+            const uint8_t *b = t->right + col / TILE * t->right_strip;
             int32_t *sums = t->sums + row * BYTES_WIDE + col;
             size_t left = t->cols - col;
             if (left > 2 * TILE) sum_half(t, a, b, sums, 3);
@@ -116,11 +116,11 @@ TILES INLINED void sum_square(const sherd__bytes_piece *t, const uint8_t *a, con
         _tile_loadd(6, b, STEP);
         _tile_dpbusd(0, 4, 6);
         if (right) {
-            _tile_loadd(7, b + t->strip, STEP);
+            _tile_loadd(7, b + t->right_strip, STEP);
             _tile_dpbusd(1, 4, 7);
         }
         if (low) {
-            _tile_loadd(5, a + t->strip, STEP);
+            _tile_loadd(5, a + t->left_strip, STEP);
             _tile_dpbusd(2, 5, 6);
             if (right) _tile_dpbusd(3, 5, 7);
         }
@@ -136,8 +136,8 @@ TILES static void sum_tiles(const sherd__bytes_piece *t)
     SHERD__TILES_BEGIN();
     for (size_t col = 0; col < t->cols; col += 2 * TILE)
         for (size_t row = 0; row < t->rows; row += 2 * TILE) {
-            const uint8_t *a = t->left + row / TILE * t->strip;
-            const uint8_t *b = t->right + col / TILE * t->strip;
+            const uint8_t *a = t->left + row / TILE * t->left_strip;
+            const uint8_t *b = t->right + col / TILE * t->right_strip;
             int32_t *sums = t->sums + row * BYTES_WIDE + col;
             bool low = t->rows - row > TILE, right = t->cols - col > TILE;
             if (low && right) sum_square(t, a, b, sums, true, true);

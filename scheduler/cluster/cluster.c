@@ -405,6 +405,7 @@ static const sherd_field node_info_fields[] = {
     OF(sessions, U32, "", "coordinators that are connected, this one included"),
     OF(error, I32, "", "why it is not up, as a code; 0: it is up"),
     OF(why, TEXT, "", "why it is not up"),
+    OF(byte_gops, F64, "Gop/s", "rate for residues of one byte; 0: unknown, or none"),
 };
 SHERD__FIELDS(sherd_node_info, node_info_fields)
 
