@@ -76,13 +76,7 @@ int sherd__bytes_selftest(sherd_diag *d)
     return err;
 }
 
-/* With one thread, uses its CPU time, so that other load on the machine makes no difference. */
-static double seconds(const sherd__team *team)
-{
-    return sherd__team_threads(team) == 1 ? sherd__clock_busy_s() : sherd__clock_s();
-}
-
-double sherd__bytes_gops(sherd__team *team, size_t n, size_t k, size_t m)
+double sherd__bytes_gops(size_t n, size_t k, size_t m)
 {
     const size_t left = sherd__bytes_laid(n, k), right = sherd__bytes_laid(m, k);
     uint8_t *all = sherd__calloc(left + right + n * m + 64, 1);
@@ -93,9 +87,9 @@ double sherd__bytes_gops(sherd__team *team, size_t n, size_t k, size_t m)
     x.b = x.a + left;
     x.out = all + (x.b - all) + right;
     for (int round = 0; round < 4 && spent < 2e-3; round++) {
-        double took = seconds(team);
-        int err = sherd__bytes_multiply(&x, team);
-        took = seconds(team) - took;
+        double took = sherd__clock_busy_s();
+        int err = sherd__bytes_multiply(&x, NULL);
+        took = sherd__clock_busy_s() - took;
         double rate = took > 0 ? 2e-9 * (double)n * (double)k * (double)m / took : 0;
         spent += took;
         if (!err && rate > best) best = rate;

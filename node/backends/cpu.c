@@ -490,8 +490,8 @@ static void describe(const cpu *c, sherd__device *out, const sherd__backend_opti
     out->gflops = sherd__gemm_gflops(opt->quick ? 160 : 768);
     out->residue_gflops = sherd__limbs_gflops(c->team, CELL, opt->quick ? 160 : 768,
                                               opt->quick ? 160 : 768);
-    out->byte_gops = opt->quick ? sherd__bytes_gops(c->team, CELL, 256, 384)
-                                : sherd__bytes_gops(c->team, 256, 768, 768);
+    out->byte_gops = out->threads * (opt->quick ? sherd__bytes_gops(CELL, 256, 384)
+                                                : sherd__bytes_gops(256, 768, 768));
 }
 
 static const sherd__device *cpu_devices(void *ctx, uint32_t *count)
