@@ -49,7 +49,7 @@ void sherd__bytes_settle(const int32_t *acc, size_t n, uint32_t p, bool is_signe
 /** The Chinese remainder theorem for the first `len` primes: x is represented by
  *  in[q] = x * fold[q] mod p_q. The factors belong into the weights of the sum before. */
 typedef struct sherd__bytes_crt {
-    uint32_t len;                    /* 1 to 8 */
+    uint32_t len;                     /* 1 to 8 */
     uint8_t fold[SHERD__BYTE_PRIMES]; /* inverse of M/p_q modulo p_q, M the product of the primes */
 } sherd__bytes_crt;
 

@@ -15,12 +15,13 @@ enum {
 
 /** Rows of A times columns of B, for some tiles of each strip. */
 typedef struct sherd__bytes_piece {
-    const uint8_t *left, *right;    /* the first strip of each */
-    size_t left_strip, right_strip; /* bytes from one strip to the next */
-    size_t steps;                   /* tiles */
-    size_t rows, cols;              /* at most BYTES_HIGH and BYTES_WIDE */
-    int32_t *sums; /* BYTES_HIGH x BYTES_WIDE, aligned to 64; strips are complete */
-    bool more;     /* add to the sums */
+    const uint8_t *left, *right;  /* the first strip of each */
+    size_t row, tile, left_strip; /* bytes from one row, tile, or strip of A to the next */
+    size_t right_strip;           /* bytes from one strip of B to the next */
+    size_t steps;                 /* tiles */
+    size_t rows, cols;            /* at most BYTES_HIGH and BYTES_WIDE */
+    int32_t *sums;                /* BYTES_HIGH x BYTES_WIDE, aligned to 64; strips are complete */
+    bool more;                    /* add to the sums */
 } sherd__bytes_piece;
 
 typedef struct sherd__bytes_kernels {

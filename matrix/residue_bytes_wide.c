@@ -36,14 +36,14 @@ SHERD__V4_BYTES INLINED void sum_half(const sherd__bytes_piece *t, const uint8_t
         for (size_t i = 0; i < LOW; i++)
             acc[j][i] = t->more ? _mm512_load_si512(sums + i * BYTES_WIDE + j * TILE)
                                 : _mm512_setzero_si512();
-    for (size_t s = 0; s < t->steps; s++, a += LEN, b += LEN)
+    for (size_t s = 0; s < t->steps; s++, a += t->tile, b += LEN)
         for (size_t g = 0; g < STEP; g += 4) {
             __m512i at[STRIPS];
             for (size_t j = 0; j < strips; j++)
                 at[j] = _mm512_load_si512(b + j * t->right_strip + g * TILE);
             for (size_t i = 0; i < LOW; i++) {
                 int32_t four;
-                memcpy(&four, a + i * STEP + g, sizeof four);
+                memcpy(&four, a + i * t->row + g, sizeof four);
                 __m512i terms = _mm512_set1_epi32(four);
                 for (size_t j = 0; j < strips; j++)
                     acc[j][i] = _mm512_dpbusd_epi32(acc[j][i], terms, at[j]);
@@ -58,7 +58,7 @@ SHERD__V4_BYTES static void sum_vnni(const sherd__bytes_piece *t)
 {
     for (size_t col = 0; col < t->cols; col += STRIPS * TILE)
         for (size_t row = 0; row < t->rows; row += LOW) {
-            const uint8_t *a = t->left + row / TILE * t->left_strip + row % TILE * STEP;
+            const uint8_t *a = t->left + row / TILE * t->left_strip + row % TILE * t->row;
             const uint8_t *b = t->right + col / TILE * t->right_strip;
             int32_t *sums = t->sums + row * BYTES_WIDE + col;
             size_t left = t->cols - col;
@@ -111,8 +111,8 @@ TILES INLINED void sum_square(const sherd__bytes_piece *t, const uint8_t *a, con
         _tile_zero(2);
         _tile_zero(3);
     }
-    for (size_t s = 0; s < t->steps; s++, a += LEN, b += LEN) {
-        _tile_loadd(4, a, STEP);
+    for (size_t s = 0; s < t->steps; s++, a += t->tile, b += LEN) {
+        _tile_loadd(4, a, t->row);
         _tile_loadd(6, b, STEP);
         _tile_dpbusd(0, 4, 6);
         if (right) {
@@ -120,7 +120,7 @@ TILES INLINED void sum_square(const sherd__bytes_piece *t, const uint8_t *a, con
             _tile_dpbusd(1, 4, 7);
         }
         if (low) {
-            _tile_loadd(5, a + t->left_strip, STEP);
+            _tile_loadd(5, a + t->left_strip, t->row);
             _tile_dpbusd(2, 5, 6);
             if (right) _tile_dpbusd(3, 5, 7);
         }
