@@ -82,7 +82,7 @@ static uint8_t *answer(const sherd__hiding *h, const sherd__scheme_shape *s, she
                          .result = w.result,
                          .op = s->transposed ? SHERD__OP_MULTIPLY_T : SHERD__OP_MULTIPLY,
                          .primes_len = s->primes_len };
-    memcpy(task.primes, s->primes, sizeof task.primes);
+    memcpy(task.primes, s->primes, sizeof s->primes);
     uint8_t *body = malloc(w.result.len + 1);
     if (sherd__task_check(&task, left, right, &d) ||
         sherd__backend_cpu.compute(backend, &(sherd__call){ .task = &task, .out = body }, left,

@@ -1,19 +1,7 @@
 /* Products of byte residues, by the kernels for any processor, and by those for AVX-512-VNNI and
  * AMX if the processor has them. */
+#include "tests/support/bytes_paths.h"
 #include "tests/unit/matrix/bytes_products.h"
-
-static void on_every_path(void (*test)(void))
-{
-    for (int path = SHERD__BYTES_ANY; path < SHERD__BYTES_PATHS; path++) {
-        if (!sherd__bytes_force((sherd__bytes_path)path)) {
-            print_message("skipped: this processor has no %s\n",
-                          sherd__bytes_path_name((sherd__bytes_path)path));
-            continue;
-        }
-        test();
-    }
-    assert_true(sherd__bytes_force(SHERD__BYTES_BEST));
-}
 
 static void products_of_any_shape_are_exact(void **s)
 {

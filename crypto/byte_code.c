@@ -1,0 +1,325 @@
+/*
+ * Sums of up to 64 products of a byte and a weight stay below 2^21, so they are exact in floats,
+ * which any compiler multiplies in vectors; so is the multiple of p that is subtracted from them.
+ * The quotient is rounded to the nearest number, and its error moves the remainder by less than p.
+ * The remainder, once p is added to a negative one, is the same for any such quotient. Numbers of
+ * 32 bits are divided in doubles likewise.
+ */
+#include "crypto/byte_code.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "crypto/byte_code_kernels.h"
+#include "matrix/clones.h"
+#include "matrix/exact.h"
+
+enum {
+    TERMS = SHERD__BYTE_TERMS,
+    CHECKS = SHERD__BYTE_CHECKS,
+    CHUNK = 128, /* columns whose terms are kept as floats */
+    PART = 256   /* numbers that are recombined at a time */
+};
+#define ROUND_F32 0x1.8p23f
+#define ROUND_F64 0x1.8p52
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- remainders ------------------------------------------------------------------------------ */
+
+/* A canonical residue is signed if those above `most` are decreased by p; 255: none is. */
+static uint8_t most_of(uint32_t p, bool is_signed)
+{
+    return (uint8_t)(is_signed ? (p - 1) / 2 : UINT8_MAX);
+}
+
+static inline __attribute__((always_inline)) uint8_t residue_f64(double x, double p, double inverse)
+{
+    double r = x - (x * inverse + ROUND_F64 - ROUND_F64) * p;
+    return (uint8_t)(int32_t)(r < 0 ? r + p : r);
+}
+
+SHERD__CLONES
+static void reduce_any(const double *x, size_t n, uint32_t p, uint8_t *out)
+{
+    const double f = (double)p, inverse = 1.0 / f;
+    for (size_t i = 0; i < n; i++) out[i] = residue_f64(x[i], f, inverse);
+}
+
+SHERD__CLONES
+static void settle(const int32_t *acc, size_t n, uint32_t p, uint8_t most, uint8_t *out)
+{
+    const double f = (double)p, inverse = 1.0 / f;
+    for (size_t i = 0; i < n; i++) {
+        uint8_t r = residue_f64((double)acc[i], f, inverse);
+        out[i] = (uint8_t)(r - (r > most ? p : 0));
+    }
+}
+
+static void settle_any(const int32_t *acc, size_t n, uint32_t p, bool is_signed, uint8_t *out)
+{
+    settle(acc, n, p, most_of(p, is_signed), out);
+}
+
+/* Sums are below 2^22 in magnitude. */
+SHERD__CLONES
+static void settle_sums(const float *sum, size_t n, uint32_t p, uint8_t most, uint8_t *out)
+{
+    const float f = (float)p, inverse = 1.0f / f;
+    for (size_t i = 0; i < n; i++) {
+        float r = sum[i] - (sum[i] * inverse + ROUND_F32 - ROUND_F32) * f;
+        uint8_t u = (uint8_t)(int32_t)(r < 0 ? r + f : r);
+        out[i] = (uint8_t)(u - (u > most ? p : 0));
+    }
+}
+
+/* ---- weighted sums --------------------------------------------------------------------------- */
+
+SHERD__CLONES
+static void to_floats(const uint8_t *in, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i++) out[i] = (float)in[i];
+}
+
+SHERD__CLONES_WHOLE
+static void add_four(float in[4][CHUNK], const int8_t *w, size_t n, float *restrict sum)
+{
+    const float a = w[0], b = w[1], c = w[2], d = w[3];
+    for (size_t i = 0; i < n; i++)
+        sum[i] += (in[0][i] * a + in[1][i] * b) + (in[2][i] * c + in[3][i] * d);
+}
+
+/* Sets sum[i] to the weighted sum of `terms` rows of n <= CHUNK floats, of a multiple of four. */
+static void weigh(float in[TERMS][CHUNK], const int8_t *w, uint32_t terms, size_t n, float *sum)
+{
+    int8_t four[TERMS] = { 0 };
+    memcpy(four, w, terms);
+    memset(sum, 0, n * sizeof *sum);
+    for (uint32_t j = 0; j < terms; j += 4) add_four(in + j, four + j, n, sum);
+}
+
+/* Converts columns of rows, and sets rows up to a multiple of four to zero. */
+static void take(const uint8_t *row, size_t n, float in[TERMS][CHUNK], uint32_t j)
+{
+    if (row) to_floats(row, n, in[j]);
+    else memset(in[j], 0, n * sizeof *in[j]);
+}
+
+static uint32_t fours(size_t terms)
+{
+    return (uint32_t)(terms + 3) / 4 * 4;
+}
+
+static void combine_any(const sherd__byte_sums *s)
+{
+    float in[TERMS][CHUNK], sum[CHUNK];
+    for (size_t at = 0; at < s->n; at += CHUNK) {
+        const size_t n = least(CHUNK, s->n - at);
+        for (uint32_t j = 0; j < fours(s->terms); j++)
+            take(j < s->terms ? s->in[j] + at : NULL, n, in, j);
+        for (uint32_t i = 0; i < s->sums; i++) {
+            if (!s->out[i]) continue;
+            weigh(in, s->w + (size_t)i * s->terms, s->terms, n, sum);
+            settle_sums(sum, n, s->p, most_of(s->p, s->is_signed), s->out[i] + at);
+        }
+    }
+}
+
+/* ---- projections ----------------------------------------------------------------------------- */
+
+SHERD__CLONES
+static void add_whole(const float *sum, size_t n, int32_t *acc)
+{
+    for (size_t i = 0; i < n; i++) acc[i] += (int32_t)sum[i];
+}
+
+static void project_any(const sherd__byte_projection *s)
+{
+    float in[TERMS][CHUNK], sum[CHUNK];
+    for (size_t row = 0; row < s->rows; row += TERMS)
+        for (size_t at = 0; at < s->cols; at += CHUNK) {
+            const size_t n = least(CHUNK, s->cols - at), rows = least(TERMS, s->rows - row);
+            for (uint32_t j = 0; j < fours(rows); j++)
+                take(j < rows ? s->x + (row + j) * s->ld + at : NULL, n, in, j);
+            for (size_t v = 0; v < CHECKS; v++) {
+                weigh(in, s->r + v * s->r_ld + row, (uint32_t)rows, n, sum);
+                add_whole(sum, n, s->acc + v * s->acc_ld + at);
+            }
+        }
+}
+
+/* ---- rejection ------------------------------------------------------------------------------- */
+
+/* Rejected bytes are overwritten, so there is no branch for the processor to mispredict. */
+static size_t keep_any(const uint8_t *in, size_t n, uint32_t p, uint8_t *out, size_t room)
+{
+    size_t have = 0;
+    for (size_t i = 0; i < n && have < room; i++) {
+        out[have] = in[i];
+        have += in[i] < p;
+    }
+    return have;
+}
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+static const sherd__byte_kernels *kernels(void)
+{
+    static const sherd__byte_kernels any = { reduce_any, combine_any, project_any, settle_any,
+                                             keep_any };
+    const sherd__byte_kernels *wide = sherd__byte_kernels_wide();
+    return wide && sherd__bytes_path_here() != SHERD__BYTES_ANY ? wide : &any;
+}
+
+void sherd__bytes_reduce(const double *x, size_t n, uint32_t len, size_t stride, uint8_t *out)
+{
+    const sherd__byte_kernels *k = kernels();
+    assert(len <= SHERD__BYTE_PRIMES);
+    for (uint32_t q = 0; q < len; q++) k->reduce(x, n, sherd__byte_primes[q], out + q * stride);
+}
+
+void sherd__bytes_combine(const int8_t *w, uint32_t sums, uint32_t terms, uint32_t p,
+                          bool is_signed, const uint8_t *const *in, size_t n, uint8_t *const *out)
+{
+    assert(terms <= TERMS && p >= 3 && p <= UINT8_MAX);
+    kernels()->combine(&(sherd__byte_sums){ w, sums, terms, p, is_signed, in, n, out });
+}
+
+void sherd__bytes_project(const int8_t *r, size_t r_ld, const uint8_t *x, size_t rows, size_t cols,
+                          size_t ld, int32_t *acc, size_t acc_ld)
+{
+    kernels()->project(&(sherd__byte_projection){ r, r_ld, x, rows, cols, ld, acc, acc_ld });
+}
+
+void sherd__bytes_settle(const int32_t *acc, size_t n, uint32_t p, bool is_signed, uint8_t *out)
+{
+    assert(p >= 3 && p <= UINT8_MAX);
+    kernels()->settle(acc, n, p, is_signed, out);
+}
+
+size_t sherd__bytes_keep(const uint8_t *in, size_t n, uint32_t p, uint8_t *out, size_t room)
+{
+    return kernels()->keep(in, n, p, out, room);
+}
+
+SHERD__CLONES
+static bool below(const uint8_t *in, size_t n, uint8_t p)
+{
+    uint8_t beyond = 0;
+    for (size_t i = 0; i < n; i++) beyond |= in[i] >= p;
+    return !beyond;
+}
+
+bool sherd__bytes_below(const uint8_t *in, size_t n, uint32_t p)
+{
+    assert(p <= UINT8_MAX);
+    return below(in, n, (uint8_t)p);
+}
+
+/* ---- the Chinese remainder theorem ----------------------------------------------------------- */
+
+static uint64_t product_of(uint32_t len)
+{
+    uint64_t m = 1;
+    for (uint32_t q = 0; q < len; q++) m *= sherd__byte_primes[q];
+    return m;
+}
+
+void sherd__bytes_crt_init(sherd__bytes_crt *c, uint32_t len)
+{
+    assert(len >= 1 && len <= SHERD__BYTE_PRIMES);
+    *c = (sherd__bytes_crt){ .len = len };
+    for (uint32_t q = 0; q < len; q++) {
+        const uint32_t p = sherd__byte_primes[q];
+        const uint32_t rest = (uint32_t)(product_of(len) / p % p);
+        for (c->fold[q] = 1; c->fold[q] * rest % p != 1;) c->fold[q]++;
+    }
+}
+
+/*
+ * x = sum_q in[q]*M/p_q - t*M, where t is the sum over M rounded to the nearest number, 0 <= t <= 8.
+ * M is odd, so x/M differs from a half by 1/(2M) at least, and by 2^-40 at least since
+ * sherd__bytes_primes_needed leaves M >> 40 unused for M of more than 40 bits. The quotient has five
+ * roundings of numbers below 8, an error below 2^-47. So t is right.
+ *
+ * M/p_q, M and the sums are represented by two doubles, low + 2^32*high, low below 2^32 (and high
+ * below 2^31). Sums of 8 products by bytes are below 2^43 in each half, and exact. Differences are
+ * exact as well, and 2^32 times the upper one is; so the last addition is the only rounding, for any
+ * number of primes. Up to six primes do not need it: M is below 2^48 and the sums below 2^51.
+ */
+typedef struct halves {
+    double low, high;
+} halves;
+
+static halves halves_of(uint64_t m, uint32_t len)
+{
+    if (len <= 6) return (halves){ (double)m, 0 };
+    return (halves){ (double)(uint32_t)m, (double)(m >> 32) };
+}
+
+SHERD__CLONES_WHOLE
+static void add_low(const uint8_t *in, size_t n, double m, double *restrict sum)
+{
+    for (size_t i = 0; i < n; i++) sum[i] += (double)in[i] * m;
+}
+
+SHERD__CLONES_WHOLE
+static void add_both(const uint8_t *in, size_t n, halves m, double *restrict low,
+                     double *restrict high)
+{
+    for (size_t i = 0; i < n; i++) {
+        low[i] += (double)in[i] * m.low;
+        high[i] += (double)in[i] * m.high;
+    }
+}
+
+SHERD__CLONES
+static void balance_low(const double *sum, size_t n, double m, double *out)
+{
+    const double inverse = 1.0 / m;
+    for (size_t i = 0; i < n; i++) out[i] = sum[i] - (sum[i] * inverse + ROUND_F64 - ROUND_F64) * m;
+}
+
+SHERD__CLONES
+static void balance_both(const double *low, const double *high, size_t n, halves m, double *out)
+{
+    const double inverse = 1.0 / (m.high + m.low * 0x1p-32);
+    for (size_t i = 0; i < n; i++) {
+        double t = (high[i] + low[i] * 0x1p-32) * inverse + ROUND_F64 - ROUND_F64;
+        out[i] = (high[i] - t * m.high) * 0x1p32 + (low[i] - t * m.low);
+    }
+}
+
+uint32_t sherd__bytes_primes_needed(size_t k, uint64_t a, uint64_t b)
+{
+    sherd__u128 need;
+    if (__builtin_mul_overflow((sherd__u128)k * a, (sherd__u128)b, &need)) return 0;
+    for (uint32_t len = 1; len <= SHERD__BYTE_PRIMES; len++) {
+        uint64_t m = product_of(len);
+        if (need <= (m - 1) / 2 - (m >> 40)) return len;
+    }
+    return 0;
+}
+
+void sherd__bytes_crt_f64(const sherd__bytes_crt *c, const uint8_t *const *in, size_t n, int scale,
+                          double *out)
+{
+    const uint64_t all = product_of(c->len);
+    double low[PART], high[PART];
+    for (size_t at = 0; at < n; at += PART) {
+        const size_t some = least(PART, n - at);
+        memset(low, 0, some * sizeof *low);
+        memset(high, 0, some * sizeof *high);
+        for (uint32_t q = 0; q < c->len; q++) {
+            const halves m = halves_of(all / sherd__byte_primes[q], c->len);
+            if (c->len <= 6) add_low(in[q] + at, some, m.low, low);
+            else add_both(in[q] + at, some, m, low, high);
+        }
+        if (c->len <= 6) balance_low(low, some, (double)all, out + at);
+        else balance_both(low, high, some, halves_of(all, c->len), out + at);
+        if (scale) sherd__exact_unscale(out + at, some, scale);
+    }
+}
