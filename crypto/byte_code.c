@@ -1,5 +1,5 @@
 /*
- * Sums of up to 64 products of a byte and a weight stay below 2^21, so they are exact in floats,
+ * Sums of up to 512 products of a byte and a weight stay below 2^24, so they are exact in floats,
  * which any compiler multiplies in vectors; so is the multiple of p that is subtracted from them.
  * The quotient is rounded to the nearest number, and its error moves the remainder by less than p.
  * The remainder, once p is added to a negative one, is the same for any such quotient. Numbers of
@@ -16,6 +16,7 @@
 
 enum {
     TERMS = SHERD__BYTE_TERMS,
+    LINES = 64, /* terms that are kept as floats */
     CHECKS = SHERD__BYTE_CHECKS,
     CHUNK = 128, /* columns whose terms are kept as floats */
     PART = 256   /* numbers that are recombined at a time */
@@ -64,7 +65,7 @@ static void settle_any(const int32_t *acc, size_t n, uint32_t p, bool is_signed,
     settle(acc, n, p, most_of(p, is_signed), out);
 }
 
-/* Sums are below 2^22 in magnitude. */
+/* Sums are below 2^24 in magnitude. */
 SHERD__CLONES
 static void settle_sums(const float *sum, size_t n, uint32_t p, uint8_t most, uint8_t *out)
 {
@@ -92,17 +93,16 @@ static void add_four(float in[4][CHUNK], const int8_t *w, size_t n, float *restr
         sum[i] += (in[0][i] * a + in[1][i] * b) + (in[2][i] * c + in[3][i] * d);
 }
 
-/* Sets sum[i] to the weighted sum of `terms` rows of n <= CHUNK floats, of a multiple of four. */
-static void weigh(float in[TERMS][CHUNK], const int8_t *w, uint32_t terms, size_t n, float *sum)
+/* Adds to sum[i] the weighted sum of `terms` <= LINES rows of n <= CHUNK floats, of a multiple of four. */
+static void weigh(float in[LINES][CHUNK], const int8_t *w, uint32_t terms, size_t n, float *sum)
 {
-    int8_t four[TERMS] = { 0 };
+    int8_t four[LINES] = { 0 };
     memcpy(four, w, terms);
-    memset(sum, 0, n * sizeof *sum);
     for (uint32_t j = 0; j < terms; j += 4) add_four(in + j, four + j, n, sum);
 }
 
 /* Converts columns of rows, and sets rows up to a multiple of four to zero. */
-static void take(const uint8_t *row, size_t n, float in[TERMS][CHUNK], uint32_t j)
+static void take(const uint8_t *row, size_t n, float in[LINES][CHUNK], uint32_t j)
 {
     if (row) to_floats(row, n, in[j]);
     else memset(in[j], 0, n * sizeof *in[j]);
@@ -113,16 +113,27 @@ static uint32_t fours(size_t terms)
     return (uint32_t)(terms + 3) / 4 * 4;
 }
 
+/* Converts columns [at, at+n) of `some` terms from number j on. */
+static void take_terms(const sherd__byte_sums *s, uint32_t j, uint32_t some, size_t at, size_t n,
+                       float in[LINES][CHUNK])
+{
+    for (uint32_t i = 0; i < fours(some); i++) take(i < some ? s->in[j + i] + at : NULL, n, in, i);
+}
+
 static void combine_any(const sherd__byte_sums *s)
 {
-    float in[TERMS][CHUNK], sum[CHUNK];
+    float in[LINES][CHUNK], sum[CHUNK];
     for (size_t at = 0; at < s->n; at += CHUNK) {
         const size_t n = least(CHUNK, s->n - at);
-        for (uint32_t j = 0; j < fours(s->terms); j++)
-            take(j < s->terms ? s->in[j] + at : NULL, n, in, j);
+        if (s->terms <= LINES) take_terms(s, 0, s->terms, at, n, in);
         for (uint32_t i = 0; i < s->sums; i++) {
             if (!s->out[i]) continue;
-            weigh(in, s->w + (size_t)i * s->terms, s->terms, n, sum);
+            memset(sum, 0, sizeof sum);
+            for (uint32_t j = 0; j < s->terms; j += LINES) {
+                const uint32_t some = (uint32_t)least(LINES, s->terms - j);
+                if (s->terms > LINES) take_terms(s, j, some, at, n, in);
+                weigh(in, s->w + (size_t)i * s->terms + j, some, n, sum);
+            }
             settle_sums(sum, n, s->p, most_of(s->p, s->is_signed), s->out[i] + at);
         }
     }
@@ -138,13 +149,14 @@ static void add_whole(const float *sum, size_t n, int32_t *acc)
 
 static void project_any(const sherd__byte_projection *s)
 {
-    float in[TERMS][CHUNK], sum[CHUNK];
-    for (size_t row = 0; row < s->rows; row += TERMS)
+    float in[LINES][CHUNK], sum[CHUNK];
+    for (size_t row = 0; row < s->rows; row += LINES)
         for (size_t at = 0; at < s->cols; at += CHUNK) {
-            const size_t n = least(CHUNK, s->cols - at), rows = least(TERMS, s->rows - row);
+            const size_t n = least(CHUNK, s->cols - at), rows = least(LINES, s->rows - row);
             for (uint32_t j = 0; j < fours(rows); j++)
                 take(j < rows ? s->x + (row + j) * s->ld + at : NULL, n, in, j);
             for (size_t v = 0; v < CHECKS; v++) {
+                memset(sum, 0, sizeof sum);
                 weigh(in, s->r + v * s->r_ld + row, (uint32_t)rows, n, sum);
                 add_whole(sum, n, s->acc + v * s->acc_ld + at);
             }
