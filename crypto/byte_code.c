@@ -184,7 +184,7 @@ void sherd__bytes_reduce(const double *x, size_t n, uint32_t len, size_t stride,
 void sherd__bytes_combine(const int8_t *w, uint32_t sums, uint32_t terms, uint32_t p,
                           bool is_signed, const uint8_t *const *in, size_t n, uint8_t *const *out)
 {
-    assert(terms <= TERMS && p >= 3 && p <= UINT8_MAX);
+    assert(terms <= TERMS && p % 2 && p >= 3 && p <= UINT8_MAX);
     kernels()->combine(&(sherd__byte_sums){ w, sums, terms, p, is_signed, in, n, out });
 }
 
@@ -196,7 +196,7 @@ void sherd__bytes_project(const int8_t *r, size_t r_ld, const uint8_t *x, size_t
 
 void sherd__bytes_settle(const int32_t *acc, size_t n, uint32_t p, bool is_signed, uint8_t *out)
 {
-    assert(p >= 3 && p <= UINT8_MAX);
+    assert(p % 2 && p >= 3 && p <= UINT8_MAX);
     kernels()->settle(acc, n, p, is_signed, out);
 }
 
