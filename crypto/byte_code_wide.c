@@ -45,6 +45,13 @@ static __mmask64 lanes(size_t n)
     return n < WIDE ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
 }
 
+/* Stores the first n bytes. Some processors are slow to store a part. */
+INLINED void store(__m512i x, size_t n, uint8_t *out)
+{
+    if (n >= WIDE) _mm512_storeu_si512(out, x);
+    else _mm512_mask_storeu_epi8(out, lanes(n), x);
+}
+
 /* ---- remainders ------------------------------------------------------------------------------ */
 
 typedef struct modulus {
@@ -53,26 +60,24 @@ typedef struct modulus {
     __m512i bytes, most;   /* p, and the largest residue that is left as it is */
 } modulus;
 
-/* The residue of least magnitude. */
-static int32_t balanced(int64_t x, int32_t p)
+/* The residue of least magnitude of a number that is not negative. */
+static int32_t balanced(int32_t x, int32_t p)
 {
-    int32_t r = (int32_t)(x % p);
-    if (r < 0) r += p;
+    int32_t r = x % p;
     return r > p / 2 ? r - p : r;
 }
 
 SHERD__V4_BYTES static modulus modulus_of(uint32_t prime, bool is_signed)
 {
     const int32_t p = (int32_t)prime;
-    int32_t digits = 0, range = 0;
-    for (unsigned j = 0; j < 4; j++) {
-        int32_t digit = balanced(INT64_C(1) << 8 * j, p);
-        digits |= (int32_t)((uint32_t)(digit & 0xff) << 8 * j);
-        range += 255 * digit;
-    }
-    /* In the middle of the range, and congruent to -2^31. */
-    int32_t start = -range / 2 + balanced(range / 2 + (int64_t)START, p);
-    return (modulus){ .digits = _mm512_set1_epi32(digits),
+    const int32_t square = balanced(1 << 16, p), cube = balanced(1 << 24, p);
+    const int8_t digits[4] = { 1, (int8_t)balanced(1 << 8, p), (int8_t)square, (int8_t)cube };
+    const int32_t half = 255 * (digits[0] + digits[1] + digits[2] + digits[3]) / 2;
+    /* Congruent to -2^31, and the middle of the sums is near 0. */
+    const int32_t start = -half + balanced(half - 128 * cube + 1024 * p, p);
+    int32_t four;
+    memcpy(&four, digits, sizeof four);
+    return (modulus){ .digits = _mm512_set1_epi32(four),
                       .start = _mm512_set1_epi32(start),
                       .p = _mm512_set1_epi16((short)p),
                       .inverse = _mm512_set1_epi16((short)((65536 / p + 1) / 2)),
@@ -111,7 +116,7 @@ INLINED __m512i turned(__m512i x)
 /* 64 numbers in the order of columns. */
 INLINED void put(const __m512i x[4], const modulus *m, size_t n, uint8_t *out)
 {
-    _mm512_mask_storeu_epi8(out, lanes(n), turned(residues(x, m)));
+    store(turned(residues(x, m)), n, out);
 }
 
 SHERD__V4_BYTES static void settle_wide(const int32_t *acc, size_t n, uint32_t p, bool is_signed,
@@ -129,9 +134,11 @@ SHERD__V4_BYTES static void settle_wide(const int32_t *acc, size_t n, uint32_t p
     }
 }
 
-SHERD__V4_BYTES static void reduce_wide(const double *x, size_t n, uint32_t p, uint8_t *out)
+SHERD__V4_BYTES static void reduce_wide(const double *x, size_t n, uint32_t len, size_t stride,
+                                        uint8_t *out)
 {
-    const modulus m = modulus_of(p, false);
+    modulus m[SHERD__BYTE_PRIMES];
+    for (uint32_t q = 0; q < len; q++) m[q] = modulus_of(sherd__byte_primes[q], false);
     const __m512i start = _mm512_set1_epi32(START);
     for (size_t at = 0; at < n; at += WIDE) {
         const __mmask64 have = lanes(n - at);
@@ -144,7 +151,7 @@ SHERD__V4_BYTES static void reduce_wide(const double *x, size_t n, uint32_t p, u
             both = _mm512_inserti64x4(both, _mm512_cvtpd_epi32(high), 1);
             whole[i] = _mm512_xor_si512(start, both);
         }
-        put(whole, &m, n - at, out + at);
+        for (uint32_t q = 0; q < len; q++) put(whole, &m[q], n - at, out + q * stride + at);
     }
 }
 
@@ -192,7 +199,7 @@ INLINED void sum_blocks(const __m512i *laid, const int32_t *four, size_t groups,
     for (size_t at = 0; at < n; at += WIDE) {
         __m512i sum[4];
         weigh(laid + 4 * (at / WIDE * groups), four, groups, sum);
-        _mm512_mask_storeu_epi8(out + at, lanes(n - at), residues(sum, m));
+        store(residues(sum, m), n - at, out + at);
     }
 }
 
@@ -280,10 +287,8 @@ SHERD__V4_BYTES static void project_wide(const sherd__byte_projection *s)
 
 /* Compresses in a register: storing a register and moving on by the bytes kept is much faster on
  * some processors than the instruction that stores them. */
-__attribute__((target("arch=x86-64-v4,avx512vbmi2"))) static size_t keep_wide(const uint8_t *in,
-                                                                              size_t n, uint32_t p,
-                                                                              uint8_t *out,
-                                                                              size_t room)
+__attribute__((target("arch=x86-64-v4,avx512vnni,avx512vbmi,avx512vbmi2"))) static size_t keep_wide(
+    const uint8_t *in, size_t n, uint32_t p, uint8_t *out, size_t room)
 {
     const __m512i limit = _mm512_set1_epi8((char)p);
     size_t have = 0;
@@ -292,8 +297,7 @@ __attribute__((target("arch=x86-64-v4,avx512vbmi2"))) static size_t keep_wide(co
         __mmask64 kept = _mm512_mask_cmplt_epu8_mask(lanes(n - at), x, limit);
         size_t more = least((size_t)__builtin_popcountll(kept), room - have);
         x = _mm512_maskz_compress_epi8(kept, x);
-        if (room - have >= WIDE) _mm512_storeu_si512(out + have, x);
-        else _mm512_mask_storeu_epi8(out + have, lanes(more), x);
+        store(x, room - have >= WIDE ? WIDE : more, out + have);
         have += more;
     }
     return have;
