@@ -128,6 +128,7 @@ static void one_stream_of_bytes_for_two_primes_is_found_by_its_runs(void **s)
     assert_non_null(strstr(l.list[0].sentence, "prime 251"));
     assert_non_null(strstr(l.list[0].sentence, "prime 211"));
     assert_non_null(strstr(l.list[0].sentence, "are the same for"));
+    assert_true(fabs(l.list[0].ln_p - 2 * log(4 * 64 * 64) + l.list[0].value * log(211)) < 1e-6);
     sherd__findings_fini(&l);
     sherd__control_fini(&v);
     c.primes[0] = 5931641; /* the control is for bytes */
