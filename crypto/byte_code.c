@@ -19,7 +19,7 @@ enum {
     LINES = 64, /* terms that are kept as floats */
     CHECKS = SHERD__BYTE_CHECKS,
     CHUNK = 128, /* columns whose terms are kept as floats */
-    PART = 256   /* numbers that are recombined at a time */
+    PART = 256   /* numbers that are reduced or recombined at a time */
 };
 #define ROUND_F32 0x1.8p23f
 #define ROUND_F64 0x1.8p52
@@ -31,33 +31,47 @@ static size_t least(size_t a, size_t b)
 
 /* ---- remainders ------------------------------------------------------------------------------ */
 
-/* A canonical residue is signed if those above `most` are decreased by p; 255: none is. */
-static uint8_t most_of(uint32_t p, bool is_signed)
+/* Remainders above this are decreased by p; 255: none is. */
+static int32_t most_of(uint32_t p, bool is_signed)
 {
-    return (uint8_t)(is_signed ? (p - 1) / 2 : UINT8_MAX);
+    return is_signed ? (int32_t)(p - 1) / 2 : UINT8_MAX;
 }
 
-static inline __attribute__((always_inline)) uint8_t residue_f64(double x, double p, double inverse)
+/* Brings a remainder in (-p, p) to the range of residues, without a condition, which compilers do
+ * not vectorise here. */
+static inline __attribute__((always_inline)) uint8_t residue(int32_t r, int32_t p, int32_t most)
 {
-    double r = x - (x * inverse + ROUND_F64 - ROUND_F64) * p;
-    return (uint8_t)(int32_t)(r < 0 ? r + p : r);
+    r += p & (r >> 31);
+    return (uint8_t)(r - (p & ((most - r) >> 31)));
+}
+
+static inline __attribute__((always_inline)) int32_t remainder_f64(double x, double p,
+                                                                   double inverse)
+{
+    return (int32_t)(x - (x * inverse + ROUND_F64 - ROUND_F64) * p);
 }
 
 SHERD__CLONES
-static void reduce_any(const double *x, size_t n, uint32_t p, uint8_t *out)
+static void reduce(const double *x, size_t n, uint32_t p, uint8_t *out)
 {
     const double f = (double)p, inverse = 1.0 / f;
-    for (size_t i = 0; i < n; i++) out[i] = residue_f64(x[i], f, inverse);
+    for (size_t i = 0; i < n; i++)
+        out[i] = residue(remainder_f64(x[i], f, inverse), (int32_t)p, UINT8_MAX);
+}
+
+static void reduce_any(const double *x, size_t n, uint32_t len, size_t stride, uint8_t *out)
+{
+    for (size_t at = 0; at < n; at += PART)
+        for (uint32_t q = 0; q < len; q++)
+            reduce(x + at, least(PART, n - at), sherd__byte_primes[q], out + q * stride + at);
 }
 
 SHERD__CLONES
-static void settle(const int32_t *acc, size_t n, uint32_t p, uint8_t most, uint8_t *out)
+static void settle(const int32_t *acc, size_t n, uint32_t p, int32_t most, uint8_t *out)
 {
     const double f = (double)p, inverse = 1.0 / f;
-    for (size_t i = 0; i < n; i++) {
-        uint8_t r = residue_f64((double)acc[i], f, inverse);
-        out[i] = (uint8_t)(r - (r > most ? p : 0));
-    }
+    for (size_t i = 0; i < n; i++)
+        out[i] = residue(remainder_f64((double)acc[i], f, inverse), (int32_t)p, most);
 }
 
 static void settle_any(const int32_t *acc, size_t n, uint32_t p, bool is_signed, uint8_t *out)
@@ -67,13 +81,12 @@ static void settle_any(const int32_t *acc, size_t n, uint32_t p, bool is_signed,
 
 /* Sums are below 2^24 in magnitude. */
 SHERD__CLONES
-static void settle_sums(const float *sum, size_t n, uint32_t p, uint8_t most, uint8_t *out)
+static void settle_sums(const float *sum, size_t n, uint32_t p, int32_t most, uint8_t *out)
 {
     const float f = (float)p, inverse = 1.0f / f;
     for (size_t i = 0; i < n; i++) {
         float r = sum[i] - (sum[i] * inverse + ROUND_F32 - ROUND_F32) * f;
-        uint8_t u = (uint8_t)(int32_t)(r < 0 ? r + f : r);
-        out[i] = (uint8_t)(u - (u > most ? p : 0));
+        out[i] = residue((int32_t)r, (int32_t)p, most);
     }
 }
 
@@ -188,15 +201,14 @@ static const sherd__byte_kernels *kernels(void)
 
 void sherd__bytes_reduce(const double *x, size_t n, uint32_t len, size_t stride, uint8_t *out)
 {
-    const sherd__byte_kernels *k = kernels();
     assert(len <= SHERD__BYTE_PRIMES);
-    for (uint32_t q = 0; q < len; q++) k->reduce(x, n, sherd__byte_primes[q], out + q * stride);
+    kernels()->reduce(x, n, len, stride, out);
 }
 
 void sherd__bytes_combine(const int8_t *w, uint32_t sums, uint32_t terms, uint32_t p,
                           bool is_signed, const uint8_t *const *in, size_t n, uint8_t *const *out)
 {
-    assert(terms <= TERMS && p >= 3 && p <= UINT8_MAX);
+    assert(terms <= TERMS && p % 2 && p >= 3 && p <= UINT8_MAX);
     kernels()->combine(&(sherd__byte_sums){ w, sums, terms, p, is_signed, in, n, out });
 }
 
@@ -208,7 +220,7 @@ void sherd__bytes_project(const int8_t *r, size_t r_ld, const uint8_t *x, size_t
 
 void sherd__bytes_settle(const int32_t *acc, size_t n, uint32_t p, bool is_signed, uint8_t *out)
 {
-    assert(p >= 3 && p <= UINT8_MAX);
+    assert(p % 2 && p >= 3 && p <= UINT8_MAX);
     kernels()->settle(acc, n, p, is_signed, out);
 }
 

@@ -31,7 +31,7 @@ typedef struct sherd__byte_projection {
 
 /** The functions of byte_code.h that have a version for each path. */
 typedef struct sherd__byte_kernels {
-    void (*reduce)(const double *x, size_t n, uint32_t p, uint8_t *out); /* modulo one prime */
+    void (*reduce)(const double *x, size_t n, uint32_t len, size_t stride, uint8_t *out);
     void (*combine)(const sherd__byte_sums *s);
     void (*project)(const sherd__byte_projection *s);
     void (*settle)(const int32_t *acc, size_t n, uint32_t p, bool is_signed, uint8_t *out);
