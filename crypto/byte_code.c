@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/wipe.h"
 #include "crypto/byte_code_kernels.h"
 #include "matrix/clones.h"
 #include "matrix/exact.h"
@@ -139,6 +140,8 @@ static void combine_any(const sherd__byte_sums *s)
             settle_sums(sum, n, s->p, most_of(s->p, s->is_signed), s->out[i] + at);
         }
     }
+    sherd__wipe(in, fours(s->terms) * sizeof *in); /* masks */
+    sherd__wipe(sum, sizeof sum);
 }
 
 /* ---- projections ----------------------------------------------------------------------------- */
@@ -162,6 +165,8 @@ static void project_any(const sherd__byte_projection *s)
                 add_whole(sum, n, s->acc + v * s->acc_ld + at);
             }
         }
+    sherd__wipe(in, sizeof in);
+    sherd__wipe(sum, sizeof sum);
 }
 
 /* ---- rejection ------------------------------------------------------------------------------- */

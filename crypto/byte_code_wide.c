@@ -13,6 +13,7 @@
  */
 #include "crypto/byte_code_kernels.h"
 
+#include "core/wipe.h"
 #include "matrix/interleave.h"
 
 #ifndef SHERD__V4_BYTES
@@ -194,6 +195,7 @@ SHERD__V4_BYTES static void combine_wide(const sherd__byte_sums *s)
             else sum_blocks(laid, four, groups, n, &m, s->out[i] + at);
         }
     }
+    sherd__wipe(laid, least(sizeof laid, 4 * groups * (s->n + WIDE))); /* masks */
 }
 
 /* ---- projections ----------------------------------------------------------------------------- */
@@ -235,9 +237,10 @@ INLINED void project_block(const __m512i *laid, size_t groups, int32_t r[][GROUP
 SHERD__V4_BYTES static void project_wide(const sherd__byte_projection *s)
 {
     __m512i laid[LAID];
+    int32_t r[CHECKS][GROUPS];
     for (size_t row = 0; row < s->rows; row += ROWS) {
         const size_t rows = least(ROWS, s->rows - row);
-        int32_t r[CHECKS][GROUPS] = { { 0 } };
+        memset(r, 0, sizeof r);
         for (size_t v = 0; v < CHECKS; v++) memcpy(r[v], s->r + v * s->r_ld + row, rows);
         for (size_t col = 0; col < s->cols; col += COLS) {
             const size_t cols = least(COLS, s->cols - col);
@@ -248,6 +251,8 @@ SHERD__V4_BYTES static void project_wide(const sherd__byte_projection *s)
                                   s->acc + v * s->acc_ld + col + at, s->acc_ld);
         }
     }
+    sherd__wipe(laid, sizeof laid);
+    sherd__wipe(r, sizeof r); /* vectors of the check */
 }
 
 /* ---- rejection ------------------------------------------------------------------------------- */

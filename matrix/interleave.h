@@ -46,11 +46,12 @@ SHERD__V4_INLINED void sherd__interleave_rows(const void *in, size_t rows, size_
                                               size_t stride, __m512i out[4])
 {
     const uint8_t *at = in;
+    const __mmask64 have = sherd__bytes_mask(cols);
     __m512i row[4];
-    for (size_t j = 0; j < 4; j++)
-        row[j] = j < rows ? sherd__turned(
-                                _mm512_maskz_loadu_epi8(sherd__bytes_mask(cols), at + j * stride))
-                          : _mm512_setzero_si512();
+    for (size_t j = 0; j < 4; j++) {
+        row[j] = _mm512_setzero_si512();
+        if (j < rows) row[j] = sherd__turned(_mm512_maskz_loadu_epi8(have, at + j * stride));
+    }
     sherd__interleave(row, out);
 }
 #endif
