@@ -21,7 +21,7 @@
 /** Vectors on each side of a check. */
 #define SHERD__BYTE_CHECKS 16u
 /** Terms of a weighted sum, at most. */
-#define SHERD__BYTE_TERMS 64u
+#define SHERD__BYTE_TERMS 512u
 
 /** Sets out[q*stride + i] = x[i] mod the q-th prime, for `len` primes. x holds whole numbers |x| <
  *  2^31. */

@@ -65,6 +65,11 @@ void sherd__bytes_lay_columns(const int8_t *in, size_t k, size_t m, size_t strid
 void sherd__bytes_lay_columns_at(const int8_t *in, size_t rows, size_t m, size_t stride,
                                  size_t from, size_t k, uint8_t *out, size_t strip);
 
+/** Lays out strip `number` of the transpose of a left operand, as a strip of a left operand: rows
+ *  are columns [16*number, 16*number+16) of `in`, terms its n rows. In `in`, `strip` bytes are from
+ *  one strip to the next. */
+void sherd__bytes_turn(const uint8_t *in, size_t n, size_t strip, size_t number, uint8_t *out);
+
 /** Parameters of out = a * b modulo p, or out + a * b. */
 typedef struct sherd__bytes_product {
     uint32_t p; /* 3 to 255 */
@@ -89,5 +94,9 @@ int sherd__bytes_multiply(const sherd__bytes_product *x, sherd__team *team) SHER
 /** Compares products of random and worst-case bytes with sums in 64 bits, for every prime, by the
  *  path that sherd__bytes_path_here names. Errors: SHERD_EDEVICE, SHERD_ENOMEM. */
 int sherd__bytes_selftest(sherd_diag *d) SHERD_MUST;
+/** Returns billions of operations a second (two for each term of a sum) of products of this shape on
+ *  one core, the best of up to four runs in 2 ms, by processor time: threads of a team would be
+ *  slowed down by other processes. 0 if there is no memory. */
+double sherd__bytes_gops(size_t n, size_t k, size_t m);
 
 #endif

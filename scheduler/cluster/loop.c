@@ -67,6 +67,7 @@ static void publish(sherd_cluster *c)
         n->rates = sherd__hello_rates_of(&n->hello);
         info->gflops = n->rates.gflops;
         info->residue_gflops = n->rates.residue_gflops;
+        info->byte_gops = n->rates.byte_gops;
         info->devices = n->rates.devices;
         info->latency = n->round_trip;
         memcpy(info->software, n->hello.software, sizeof info->software);
