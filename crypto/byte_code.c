@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/wipe.h"
 #include "crypto/byte_code_kernels.h"
 #include "matrix/clones.h"
 #include "matrix/exact.h"
@@ -150,6 +151,8 @@ static void combine_any(const sherd__byte_sums *s)
             settle_sums(sum, n, s->p, most_of(s->p, s->is_signed), s->out[i] + at);
         }
     }
+    sherd__wipe(in, fours(s->terms) * sizeof *in); /* masks */
+    sherd__wipe(sum, sizeof sum);
 }
 
 /* ---- projections ----------------------------------------------------------------------------- */
@@ -174,6 +177,8 @@ static void project_any(const sherd__byte_projection *s)
                 add_whole(sum, n, s->acc + v * s->acc_ld + at);
             }
         }
+    sherd__wipe(in, sizeof in);
+    sherd__wipe(sum, sizeof sum);
 }
 
 /* ---- rejection ------------------------------------------------------------------------------- */
@@ -284,19 +289,32 @@ static halves halves_of(uint64_t m, uint32_t len)
     return (halves){ (double)(uint32_t)m, (double)(m >> 32) };
 }
 
+/* Terms of two primes: a*M/p + b*M/r = (a*r + b*p) * M/(p*r). p is 0 if there is no second one. */
+typedef struct two_terms {
+    const uint8_t *a, *b;
+    int32_t r, p;
+    halves m;
+} two_terms;
+
 SHERD__CLONES_WHOLE
-static void add_low(const uint8_t *in, size_t n, double m, double *restrict sum)
+static void add_low(const two_terms *t, size_t n, double *restrict low)
 {
-    for (size_t i = 0; i < n; i++) sum[i] += (double)in[i] * m;
+    const uint8_t *a = t->a, *b = t->b;
+    const int32_t r = t->r, p = t->p;
+    const double m = t->m.low;
+    for (size_t i = 0; i < n; i++) low[i] += (double)(a[i] * r + b[i] * p) * m;
 }
 
 SHERD__CLONES_WHOLE
-static void add_both(const uint8_t *in, size_t n, halves m, double *restrict low,
-                     double *restrict high)
+static void add_both(const two_terms *t, size_t n, double *restrict low, double *restrict high)
 {
+    const uint8_t *a = t->a, *b = t->b;
+    const int32_t r = t->r, p = t->p;
+    const halves m = t->m;
     for (size_t i = 0; i < n; i++) {
-        low[i] += (double)in[i] * m.low;
-        high[i] += (double)in[i] * m.high;
+        double x = (double)(a[i] * r + b[i] * p);
+        low[i] += x * m.low;
+        high[i] += x * m.high;
     }
 }
 
@@ -328,22 +346,39 @@ uint32_t sherd__bytes_primes_needed(size_t k, uint64_t a, uint64_t b)
     return 0;
 }
 
+/* Pairs the terms of the primes; returns the number of pairs. */
+static size_t pair_terms(const sherd__bytes_crt *c, const uint8_t *const *in, uint64_t all,
+                         two_terms out[SHERD__BYTE_PRIMES / 2])
+{
+    const uint32_t *p = sherd__byte_primes;
+    const uint32_t len = c->len, pairs = len / 2;
+    for (uint32_t i = 0; i < pairs; i++, in += 2, p += 2)
+        out[i] = (two_terms){ in[0], in[1], (int32_t)p[1], (int32_t)p[0],
+                              halves_of(all / (p[0] * p[1]), len) };
+    if (len % 2) out[pairs] = (two_terms){ in[0], in[0], 1, 0, halves_of(all / p[0], len) };
+    return pairs + len % 2;
+}
+
 void sherd__bytes_crt_f64(const sherd__bytes_crt *c, const uint8_t *const *in, size_t n, int scale,
                           double *out)
 {
     const uint64_t all = product_of(c->len);
+    two_terms pair[SHERD__BYTE_PRIMES / 2];
+    const size_t pairs = pair_terms(c, in, all, pair);
+    const bool two = c->len > 6;
     double low[PART], high[PART];
     for (size_t at = 0; at < n; at += PART) {
         const size_t some = least(PART, n - at);
         memset(low, 0, some * sizeof *low);
-        memset(high, 0, some * sizeof *high);
-        for (uint32_t q = 0; q < c->len; q++) {
-            const halves m = halves_of(all / sherd__byte_primes[q], c->len);
-            if (c->len <= 6) add_low(in[q] + at, some, m.low, low);
-            else add_both(in[q] + at, some, m, low, high);
+        if (two) memset(high, 0, some * sizeof *high);
+        for (two_terms *t = pair; t < pair + pairs; t++) {
+            if (two) add_both(t, some, low, high);
+            else add_low(t, some, low);
+            t->a += some;
+            t->b += some;
         }
-        if (c->len <= 6) balance_low(low, some, (double)all, out + at);
-        else balance_both(low, high, some, halves_of(all, c->len), out + at);
+        if (two) balance_both(low, high, some, halves_of(all, c->len), out + at);
+        else balance_low(low, some, (double)all, out + at);
         if (scale) sherd__exact_unscale(out + at, some, scale);
     }
 }
