@@ -244,7 +244,9 @@ static void say_arithmetic(const sherd__product_run *w)
     const sherd_report *r = w->info.report;
     if (!exact(w)) return;
     char how[48] = "one f64 product is exact";
-    if (r->primes > 0) snprintf(how, sizeof how, "%" PRIu32 " primes", r->primes);
+    if (r->primes > 0)
+        snprintf(how, sizeof how, "%" PRIu32 " primes%s", r->primes,
+                 r->prime_bits == 8 ? " below 256" : "");
     sherd__cli_note(w->cli, "exact: %" PRIu32 " and %" PRIu32 " bits, exponents %d and %d; %s",
                     r->bits_a, r->bits_b, r->scale_a, r->scale_b, how);
 }

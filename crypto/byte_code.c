@@ -1,5 +1,5 @@
 /*
- * Sums of up to 64 products of a byte and a weight stay below 2^21, so they are exact in floats,
+ * Sums of up to 512 products of a byte and a weight stay below 2^24, so they are exact in floats,
  * which any compiler multiplies in vectors; so is the multiple of p that is subtracted from them.
  * The quotient is rounded to the nearest number, and its error moves the remainder by less than p.
  * The remainder, once p is added to a negative one, is the same for any such quotient. Numbers of
@@ -10,12 +10,14 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/wipe.h"
 #include "crypto/byte_code_kernels.h"
 #include "matrix/clones.h"
 #include "matrix/exact.h"
 
 enum {
     TERMS = SHERD__BYTE_TERMS,
+    LINES = 64, /* terms that are kept as floats */
     CHECKS = SHERD__BYTE_CHECKS,
     CHUNK = 128, /* columns whose terms are kept as floats */
     PART = 256   /* numbers that are reduced or recombined at a time */
@@ -78,7 +80,7 @@ static void settle_any(const int32_t *acc, size_t n, uint32_t p, bool is_signed,
     settle(acc, n, p, most_of(p, is_signed), out);
 }
 
-/* Sums are below 2^22 in magnitude. */
+/* Sums are below 2^24 in magnitude. */
 SHERD__CLONES
 static void settle_sums(const float *sum, size_t n, uint32_t p, int32_t most, uint8_t *out)
 {
@@ -105,17 +107,16 @@ static void add_four(float in[4][CHUNK], const int8_t *w, size_t n, float *restr
         sum[i] += (in[0][i] * a + in[1][i] * b) + (in[2][i] * c + in[3][i] * d);
 }
 
-/* Sets sum[i] to the weighted sum of `terms` rows of n <= CHUNK floats, of a multiple of four. */
-static void weigh(float in[TERMS][CHUNK], const int8_t *w, uint32_t terms, size_t n, float *sum)
+/* Adds to sum[i] the weighted sum of `terms` <= LINES rows of n <= CHUNK floats, of a multiple of four. */
+static void weigh(float in[LINES][CHUNK], const int8_t *w, uint32_t terms, size_t n, float *sum)
 {
-    int8_t four[TERMS] = { 0 };
+    int8_t four[LINES] = { 0 };
     memcpy(four, w, terms);
-    memset(sum, 0, n * sizeof *sum);
     for (uint32_t j = 0; j < terms; j += 4) add_four(in + j, four + j, n, sum);
 }
 
 /* Converts columns of rows, and sets rows up to a multiple of four to zero. */
-static void take(const uint8_t *row, size_t n, float in[TERMS][CHUNK], uint32_t j)
+static void take(const uint8_t *row, size_t n, float in[LINES][CHUNK], uint32_t j)
 {
     if (row) to_floats(row, n, in[j]);
     else memset(in[j], 0, n * sizeof *in[j]);
@@ -126,19 +127,32 @@ static uint32_t fours(size_t terms)
     return (uint32_t)(terms + 3) / 4 * 4;
 }
 
+/* Converts columns [at, at+n) of `some` terms from number j on. */
+static void take_terms(const sherd__byte_sums *s, uint32_t j, uint32_t some, size_t at, size_t n,
+                       float in[LINES][CHUNK])
+{
+    for (uint32_t i = 0; i < fours(some); i++) take(i < some ? s->in[j + i] + at : NULL, n, in, i);
+}
+
 static void combine_any(const sherd__byte_sums *s)
 {
-    float in[TERMS][CHUNK], sum[CHUNK];
+    float in[LINES][CHUNK], sum[CHUNK];
     for (size_t at = 0; at < s->n; at += CHUNK) {
         const size_t n = least(CHUNK, s->n - at);
-        for (uint32_t j = 0; j < fours(s->terms); j++)
-            take(j < s->terms ? s->in[j] + at : NULL, n, in, j);
+        if (s->terms <= LINES) take_terms(s, 0, s->terms, at, n, in);
         for (uint32_t i = 0; i < s->sums; i++) {
             if (!s->out[i]) continue;
-            weigh(in, s->w + (size_t)i * s->terms, s->terms, n, sum);
+            memset(sum, 0, sizeof sum);
+            for (uint32_t j = 0; j < s->terms; j += LINES) {
+                const uint32_t some = (uint32_t)least(LINES, s->terms - j);
+                if (s->terms > LINES) take_terms(s, j, some, at, n, in);
+                weigh(in, s->w + (size_t)i * s->terms + j, some, n, sum);
+            }
             settle_sums(sum, n, s->p, most_of(s->p, s->is_signed), s->out[i] + at);
         }
     }
+    sherd__wipe(in, fours(s->terms) * sizeof *in); /* masks */
+    sherd__wipe(sum, sizeof sum);
 }
 
 /* ---- projections ----------------------------------------------------------------------------- */
@@ -151,17 +165,20 @@ static void add_whole(const float *sum, size_t n, int32_t *acc)
 
 static void project_any(const sherd__byte_projection *s)
 {
-    float in[TERMS][CHUNK], sum[CHUNK];
-    for (size_t row = 0; row < s->rows; row += TERMS)
+    float in[LINES][CHUNK], sum[CHUNK];
+    for (size_t row = 0; row < s->rows; row += LINES)
         for (size_t at = 0; at < s->cols; at += CHUNK) {
-            const size_t n = least(CHUNK, s->cols - at), rows = least(TERMS, s->rows - row);
+            const size_t n = least(CHUNK, s->cols - at), rows = least(LINES, s->rows - row);
             for (uint32_t j = 0; j < fours(rows); j++)
                 take(j < rows ? s->x + (row + j) * s->ld + at : NULL, n, in, j);
             for (size_t v = 0; v < CHECKS; v++) {
+                memset(sum, 0, sizeof sum);
                 weigh(in, s->r + v * s->r_ld + row, (uint32_t)rows, n, sum);
                 add_whole(sum, n, s->acc + v * s->acc_ld + at);
             }
         }
+    sherd__wipe(in, sizeof in);
+    sherd__wipe(sum, sizeof sum);
 }
 
 /* ---- rejection ------------------------------------------------------------------------------- */
@@ -272,19 +289,32 @@ static halves halves_of(uint64_t m, uint32_t len)
     return (halves){ (double)(uint32_t)m, (double)(m >> 32) };
 }
 
+/* Terms of two primes: a*M/p + b*M/r = (a*r + b*p) * M/(p*r). p is 0 if there is no second one. */
+typedef struct two_terms {
+    const uint8_t *a, *b;
+    int32_t r, p;
+    halves m;
+} two_terms;
+
 SHERD__CLONES_WHOLE
-static void add_low(const uint8_t *in, size_t n, double m, double *restrict sum)
+static void add_low(const two_terms *t, size_t n, double *restrict low)
 {
-    for (size_t i = 0; i < n; i++) sum[i] += (double)in[i] * m;
+    const uint8_t *a = t->a, *b = t->b;
+    const int32_t r = t->r, p = t->p;
+    const double m = t->m.low;
+    for (size_t i = 0; i < n; i++) low[i] += (double)(a[i] * r + b[i] * p) * m;
 }
 
 SHERD__CLONES_WHOLE
-static void add_both(const uint8_t *in, size_t n, halves m, double *restrict low,
-                     double *restrict high)
+static void add_both(const two_terms *t, size_t n, double *restrict low, double *restrict high)
 {
+    const uint8_t *a = t->a, *b = t->b;
+    const int32_t r = t->r, p = t->p;
+    const halves m = t->m;
     for (size_t i = 0; i < n; i++) {
-        low[i] += (double)in[i] * m.low;
-        high[i] += (double)in[i] * m.high;
+        double x = (double)(a[i] * r + b[i] * p);
+        low[i] += x * m.low;
+        high[i] += x * m.high;
     }
 }
 
@@ -316,22 +346,39 @@ uint32_t sherd__bytes_primes_needed(size_t k, uint64_t a, uint64_t b)
     return 0;
 }
 
+/* Pairs the terms of the primes; returns the number of pairs. */
+static size_t pair_terms(const sherd__bytes_crt *c, const uint8_t *const *in, uint64_t all,
+                         two_terms out[SHERD__BYTE_PRIMES / 2])
+{
+    const uint32_t *p = sherd__byte_primes;
+    const uint32_t len = c->len, pairs = len / 2;
+    for (uint32_t i = 0; i < pairs; i++, in += 2, p += 2)
+        out[i] = (two_terms){ in[0], in[1], (int32_t)p[1], (int32_t)p[0],
+                              halves_of(all / (p[0] * p[1]), len) };
+    if (len % 2) out[pairs] = (two_terms){ in[0], in[0], 1, 0, halves_of(all / p[0], len) };
+    return pairs + len % 2;
+}
+
 void sherd__bytes_crt_f64(const sherd__bytes_crt *c, const uint8_t *const *in, size_t n, int scale,
                           double *out)
 {
     const uint64_t all = product_of(c->len);
+    two_terms pair[SHERD__BYTE_PRIMES / 2];
+    const size_t pairs = pair_terms(c, in, all, pair);
+    const bool two = c->len > 6;
     double low[PART], high[PART];
     for (size_t at = 0; at < n; at += PART) {
         const size_t some = least(PART, n - at);
         memset(low, 0, some * sizeof *low);
-        memset(high, 0, some * sizeof *high);
-        for (uint32_t q = 0; q < c->len; q++) {
-            const halves m = halves_of(all / sherd__byte_primes[q], c->len);
-            if (c->len <= 6) add_low(in[q] + at, some, m.low, low);
-            else add_both(in[q] + at, some, m, low, high);
+        if (two) memset(high, 0, some * sizeof *high);
+        for (two_terms *t = pair; t < pair + pairs; t++) {
+            if (two) add_both(t, some, low, high);
+            else add_low(t, some, low);
+            t->a += some;
+            t->b += some;
         }
-        if (c->len <= 6) balance_low(low, some, (double)all, out + at);
-        else balance_both(low, high, some, halves_of(all, c->len), out + at);
+        if (two) balance_both(low, high, some, halves_of(all, c->len), out + at);
+        else balance_low(low, some, (double)all, out + at);
         if (scale) sherd__exact_unscale(out + at, some, scale);
     }
 }

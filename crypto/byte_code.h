@@ -2,9 +2,11 @@
  * What codes over primes below 256 need at the coordinator: residues of quantised numbers, weighted
  * sums of residues, projections for Freivalds' check, and the Chinese remainder theorem. A residue
  * is one byte in [0, p); where a function says so, it is signed, in [-(p-1)/2, (p-1)/2]
- * (matrix/residue_bytes.h). Primes are those of sherd__byte_primes, the first ones of it.
+ * (matrix/residue_bytes.h). Where a function takes the number of primes, they are the first ones of
+ * sherd__byte_primes; where it takes p, any odd p from 3 to 255 is allowed.
  *
- * Every function has the same results on every processor. Its time does not depend on the numbers.
+ * Every function has the same results on every processor, by the path that sherd__bytes_path_here
+ * names. Its time does not depend on the numbers. No operand needs an alignment.
  */
 #ifndef CRYPTO_BYTE_CODE_H
 #define CRYPTO_BYTE_CODE_H
@@ -19,7 +21,7 @@
 /** Vectors on each side of a check. */
 #define SHERD__BYTE_CHECKS 16u
 /** Terms of a weighted sum, at most. */
-#define SHERD__BYTE_TERMS 64u
+#define SHERD__BYTE_TERMS 512u
 
 /** Sets out[q*stride + i] = x[i] mod the q-th prime, for `len` primes. x holds whole numbers |x| <
  *  2^31. */
@@ -55,11 +57,13 @@ typedef struct sherd__bytes_crt {
 
 /** Sets the factors. len is in 1..8. */
 void sherd__bytes_crt_init(sherd__bytes_crt *c, uint32_t len);
-/** Returns the number of primes whose product holds, with both signs, the sum of k products of
- *  factors up to a and b in magnitude, with room to spare that makes recombination exact; 0: eight
- *  are not enough. */
+/** Returns the least number of primes, at least 1, whose product M is large enough for a sum of k
+ *  products of factors up to a and b in magnitude: k*a*b <= (M-1)/2 - (M >> 40), which makes
+ *  recombination exact. Returns 0 if eight are not enough. */
 uint32_t sherd__bytes_primes_needed(size_t k, uint64_t a, uint64_t b);
-/** Sets out[i] = x[i] * 2^-scale, rounded once (ties to even), x balanced. Zeros are positive. */
+/** Sets out[i] = x[i] * 2^-scale, where |x| is at most what sherd__bytes_primes_needed allows for
+ *  this number of primes. x is rounded once (ties to even) and then scaled: results beyond the range
+ *  of doubles are infinite, and subnormal ones are rounded again. Zeros are positive. */
 void sherd__bytes_crt_f64(const sherd__bytes_crt *c, const uint8_t *const *in, size_t n, int scale,
                           double *out);
 

@@ -13,7 +13,8 @@
  */
 #include "crypto/byte_code_kernels.h"
 
-#include "matrix/clones.h"
+#include "core/wipe.h"
+#include "matrix/interleave.h"
 
 #ifndef SHERD__V4_BYTES
 const sherd__byte_kernels *sherd__byte_kernels_wide(void)
@@ -21,10 +22,9 @@ const sherd__byte_kernels *sherd__byte_kernels_wide(void)
     return NULL;
 }
 #else
-#include <immintrin.h>
 #include <string.h>
 
-#define INLINED SHERD__V4_BYTES static inline __attribute__((always_inline))
+#define INLINED SHERD__V4_INLINED
 
 enum {
     WIDE = 64,                      /* columns of a block: four registers of sums */
@@ -39,17 +39,11 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The first n lanes of a register of bytes. */
-static __mmask64 lanes(size_t n)
-{
-    return n < WIDE ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
-}
-
 /* Stores the first n bytes. Some processors are slow to store a part. */
 INLINED void store(__m512i x, size_t n, uint8_t *out)
 {
     if (n >= WIDE) _mm512_storeu_si512(out, x);
-    else _mm512_mask_storeu_epi8(out, lanes(n), x);
+    else _mm512_mask_storeu_epi8(out, sherd__bytes_mask(n), x);
 }
 
 /* ---- remainders ------------------------------------------------------------------------------ */
@@ -105,18 +99,10 @@ INLINED __m512i residues(const __m512i sum[4], const modulus *m)
     return _mm512_mask_sub_epi8(r, _mm512_cmpgt_epu8_mask(r, m->most), r, m->bytes);
 }
 
-/* Transposes 4 x 4 groups of four bytes: parts of 128 bits are exchanged with their groups. */
-INLINED __m512i turned(__m512i x)
-{
-    return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7,
-                                                      11, 15),
-                                    x);
-}
-
 /* 64 numbers in the order of columns. */
 INLINED void put(const __m512i x[4], const modulus *m, size_t n, uint8_t *out)
 {
-    store(turned(residues(x, m)), n, out);
+    store(sherd__turned(residues(x, m)), n, out);
 }
 
 SHERD__V4_BYTES static void settle_wide(const int32_t *acc, size_t n, uint32_t p, bool is_signed,
@@ -125,7 +111,7 @@ SHERD__V4_BYTES static void settle_wide(const int32_t *acc, size_t n, uint32_t p
     const modulus m = modulus_of(p, is_signed);
     const __m512i start = _mm512_set1_epi32(START);
     for (size_t at = 0; at < n; at += WIDE) {
-        const __mmask64 have = lanes(n - at);
+        const __mmask64 have = sherd__bytes_mask(n - at);
         __m512i x[4];
         for (int i = 0; i < 4; i++)
             x[i] = _mm512_xor_si512(start, _mm512_maskz_loadu_epi32((__mmask16)(have >> 16 * i),
@@ -141,7 +127,7 @@ SHERD__V4_BYTES static void reduce_wide(const double *x, size_t n, uint32_t len,
     for (uint32_t q = 0; q < len; q++) m[q] = modulus_of(sherd__byte_primes[q], false);
     const __m512i start = _mm512_set1_epi32(START);
     for (size_t at = 0; at < n; at += WIDE) {
-        const __mmask64 have = lanes(n - at);
+        const __mmask64 have = sherd__bytes_mask(n - at);
         __m512i whole[4];
         for (int i = 0; i < 4; i++) {
             const double *from = x + at + 16 * i;
@@ -156,18 +142,6 @@ SHERD__V4_BYTES static void reduce_wide(const double *x, size_t n, uint32_t len,
 }
 
 /* ---- weighted sums --------------------------------------------------------------------------- */
-
-/* Interleaves four rows: register i gets groups 4*i, ..., 4*i+3 of each part of 128 bits. */
-INLINED void interleave(const __m512i row[4], __m512i out[4])
-{
-    __m512i low = _mm512_unpacklo_epi8(row[0], row[1]), high = _mm512_unpackhi_epi8(row[0], row[1]);
-    __m512i low2 = _mm512_unpacklo_epi8(row[2], row[3]);
-    __m512i high2 = _mm512_unpackhi_epi8(row[2], row[3]);
-    out[0] = _mm512_unpacklo_epi16(low, low2);
-    out[1] = _mm512_unpackhi_epi16(low, low2);
-    out[2] = _mm512_unpacklo_epi16(high, high2);
-    out[3] = _mm512_unpackhi_epi16(high, high2);
-}
 
 /* A block of `groups` groups of rows, interleaved, times one row of weights. */
 INLINED void weigh(const __m512i *in, const int32_t *four, size_t groups, __m512i sum[4])
@@ -187,9 +161,10 @@ SHERD__V4_BYTES static void take(const sherd__byte_sums *s, size_t from, size_t 
             __m512i row[4];
             for (size_t j = 0; j < 4; j++)
                 row[j] = 4 * g + j < s->terms
-                             ? _mm512_maskz_loadu_epi8(lanes(n - at), s->in[4 * g + j] + from + at)
+                             ? _mm512_maskz_loadu_epi8(sherd__bytes_mask(n - at),
+                                                       s->in[4 * g + j] + from + at)
                              : _mm512_setzero_si512();
-            interleave(row, laid + 4 * (at / WIDE * groups + g));
+            sherd__interleave(row, laid + 4 * (at / WIDE * groups + g));
         }
 }
 
@@ -220,6 +195,7 @@ SHERD__V4_BYTES static void combine_wide(const sherd__byte_sums *s)
             else sum_blocks(laid, four, groups, n, &m, s->out[i] + at);
         }
     }
+    sherd__wipe(laid, least(sizeof laid, 4 * groups * (s->n + WIDE))); /* masks */
 }
 
 /* ---- projections ----------------------------------------------------------------------------- */
@@ -231,16 +207,9 @@ SHERD__V4_BYTES static void take_rows(const sherd__byte_projection *s, size_t ro
                                       size_t col, size_t cols, __m512i *laid)
 {
     for (size_t at = 0; at < cols; at += WIDE)
-        for (size_t g = 0; 4 * g < rows; g++) {
-            __m512i four[4];
-            for (size_t j = 0; j < 4; j++)
-                four[j] = 4 * g + j < rows
-                              ? turned(_mm512_maskz_loadu_epi8(lanes(cols - at),
-                                                               s->x + (row + 4 * g + j) * s->ld +
-                                                                   col + at))
-                              : _mm512_setzero_si512();
-            interleave(four, laid + 4 * (at / WIDE * GROUPS + g));
-        }
+        for (size_t g = 0; 4 * g < rows; g++)
+            sherd__interleave_rows(s->x + (row + 4 * g) * s->ld + col + at, rows - 4 * g, cols - at,
+                                   s->ld, laid + 4 * (at / WIDE * GROUPS + g));
 }
 
 /* Adds the products of one block of columns and TOGETHER vectors. */
@@ -248,7 +217,7 @@ INLINED void project_block(const __m512i *laid, size_t groups, int32_t r[][GROUP
                            int32_t *acc, size_t acc_ld)
 {
     __m512i sum[TOGETHER][4];
-    __mmask64 have = lanes(n);
+    __mmask64 have = sherd__bytes_mask(n);
     for (int v = 0; v < TOGETHER; v++)
         for (int i = 0; i < 4; i++)
             sum[v][i] = _mm512_maskz_loadu_epi32((__mmask16)(have >> 16 * i),
@@ -268,9 +237,10 @@ INLINED void project_block(const __m512i *laid, size_t groups, int32_t r[][GROUP
 SHERD__V4_BYTES static void project_wide(const sherd__byte_projection *s)
 {
     __m512i laid[LAID];
+    int32_t r[CHECKS][GROUPS];
     for (size_t row = 0; row < s->rows; row += ROWS) {
         const size_t rows = least(ROWS, s->rows - row);
-        int32_t r[CHECKS][GROUPS] = { { 0 } };
+        memset(r, 0, sizeof r);
         for (size_t v = 0; v < CHECKS; v++) memcpy(r[v], s->r + v * s->r_ld + row, rows);
         for (size_t col = 0; col < s->cols; col += COLS) {
             const size_t cols = least(COLS, s->cols - col);
@@ -281,6 +251,8 @@ SHERD__V4_BYTES static void project_wide(const sherd__byte_projection *s)
                                   s->acc + v * s->acc_ld + col + at, s->acc_ld);
         }
     }
+    sherd__wipe(laid, sizeof laid);
+    sherd__wipe(r, sizeof r); /* vectors of the check */
 }
 
 /* ---- rejection ------------------------------------------------------------------------------- */
@@ -293,8 +265,8 @@ __attribute__((target("arch=x86-64-v4,avx512vnni,avx512vbmi,avx512vbmi2"))) stat
     const __m512i limit = _mm512_set1_epi8((char)p);
     size_t have = 0;
     for (size_t at = 0; at < n && have < room; at += WIDE) {
-        __m512i x = _mm512_maskz_loadu_epi8(lanes(n - at), in + at);
-        __mmask64 kept = _mm512_mask_cmplt_epu8_mask(lanes(n - at), x, limit);
+        __m512i x = _mm512_maskz_loadu_epi8(sherd__bytes_mask(n - at), in + at);
+        __mmask64 kept = _mm512_mask_cmplt_epu8_mask(sherd__bytes_mask(n - at), x, limit);
         size_t more = least((size_t)__builtin_popcountll(kept), room - have);
         x = _mm512_maskz_compress_epi8(kept, x);
         store(x, room - have >= WIDE ? WIDE : more, out + have);

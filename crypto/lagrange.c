@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/wipe.h"
+#include "crypto/code.h"
 #include "crypto/lagrange_internal.h"
 #include "matrix/clones.h"
 #include "matrix/residue.h"
@@ -56,24 +57,6 @@ int sherd__lcc_check(const sherd__lcc *c, uint32_t p)
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-static uint64_t power(uint64_t x, uint32_t e, uint32_t p)
-{
-    uint64_t r = 1;
-    for (x %= p; e != 0; e /= 2, x = x * x % p)
-        if (e & 1) r = r * x % p;
-    return r;
-}
-
-static uint64_t difference(uint32_t a, uint32_t b, uint32_t p)
-{
-    return a >= b ? (a - b) % p : p - (b - a) % p;
-}
-
-static double balanced(uint64_t x, uint32_t p)
-{
-    return x > (p - 1) / 2 ? (double)x - (double)p : (double)x;
-}
-
 /* l_j(x) of the Lagrange basis on the points at(ctx, 0..len-1). */
 typedef uint32_t point_fn(const void *ctx, uint32_t j);
 
@@ -82,10 +65,10 @@ static double basis(point_fn *at, const void *ctx, uint32_t len, uint32_t j, uin
     uint64_t above = 1, below = 1;
     for (uint32_t m = 0; m < len; m++) {
         if (m == j) continue;
-        above = above * difference(x, at(ctx, m), p) % p;
-        below = below * difference(at(ctx, j), at(ctx, m), p) % p;
+        above = above * lcc_difference(x, at(ctx, m), p) % p;
+        below = below * lcc_difference(at(ctx, j), at(ctx, m), p) % p;
     }
-    return balanced(above * power(below, p - 2, p) % p, p);
+    return lcc_balanced(above * lcc_power(below, p - 2, p) % p, p);
 }
 
 static uint32_t beta_point(const void *ctx, uint32_t j)
@@ -118,6 +101,27 @@ void sherd__lcc_decode_weights(const sherd__lcc *c, uint32_t p, uint32_t block,
     for (uint32_t i = 0; i < len; i++)
         w[i] = basis(alpha_point, &a, len, i, sherd__lcc_beta(block), p);
 }
+
+/* B is used at all K points: the weight of its one block is the sum of their weights. */
+static void right_weights(const sherd__lcc *c, uint32_t p, uint32_t share, double *w)
+{
+    double all[SHERD__LCC_BLOCKS_MAX], sum = 0; /* |w| < 2^22, K <= 64: exact */
+    sherd__lcc_encode_weights(c, p, share, all);
+    for (uint32_t j = 0; j < c->blocks; j++) sum += all[j];
+    sherd__residue_from_f64(&sum, 1, p, w);
+    memcpy(w + 1, all + c->blocks, c->masks * sizeof *w);
+}
+
+const sherd__code sherd__code_lagrange = {
+    .name = "lagrange",
+    .cut = SHERD__CUT_ROWS,
+    .threshold = sherd__lcc_threshold,
+    .blocks = sherd__lcc_blocks,
+    .check = sherd__lcc_check,
+    .left = sherd__lcc_encode_weights,
+    .right = right_weights,
+    .decode = sherd__lcc_decode_weights,
+};
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 

@@ -53,7 +53,7 @@ void sherd__masks_free(sherd__masks *m);
 /** Identifies a mask of an operand of `width` columns, modulo its prime_index-th prime p. */
 typedef struct sherd__mask_id {
     sherd__mask_role role;
-    uint32_t t, prime_index, p;
+    uint32_t t, prime_index, p; /* prime_index: below 4, for masks of bytes below 8 */
     size_t width;
 } sherd__mask_id;
 
@@ -70,6 +70,9 @@ typedef struct sherd__mask_part {
  */
 int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, sherd__mask_part part, double *out,
                       size_t ld) SHERD_MUST;
+/** Computes one whole row. The same arguments give the same row. */
+int sherd__masks_row(sherd__masks *m, const sherd__mask_id *id, uint64_t row,
+                     double *out) SHERD_MUST;
 /**
  * Computes the first n residues of a unit of a mask of bytes, each in [0, p), uniform by rejection.
  * Fewer residues are the first of more. Where the key is the same, no unit may be used twice for
@@ -78,8 +81,5 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, sherd__mask_par
  */
 int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit, size_t n,
                        uint8_t *out) SHERD_MUST;
-/** Computes one whole row. The same arguments give the same row. */
-int sherd__masks_row(sherd__masks *m, const sherd__mask_id *id, uint64_t row,
-                     double *out) SHERD_MUST;
 
 #endif

@@ -75,19 +75,6 @@ static void lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uin
         }
 }
 
-void sherd__bytes_lay_columns_at(const int8_t *in, size_t rows, size_t m, size_t stride,
-                                 size_t from, size_t k, uint8_t *out, size_t strip)
-{
-    assert(from % STEP == 0 && from <= k && rows <= k - from);
-    assert(rows % STEP == 0 || from + rows == k);
-    lay_columns(in, rows, m, stride, out + from * TILE, strip ? strip : pieces(k, STEP) * LEN);
-}
-
-void sherd__bytes_lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out)
-{
-    sherd__bytes_lay_columns_at(in, k, m, stride, 0, k, out, 0);
-}
-
 /* ---- kernels for any processor --------------------------------------------------------------- */
 
 /* Adds the product of one tile of each side. A product of two bytes fits 16 bits, which vector
@@ -129,7 +116,7 @@ static void reduce_any(const int32_t *sums, size_t n, uint32_t p, bool add, uint
     }
 }
 
-static const sherd__bytes_kernels any = { sum_any, reduce_any };
+static const sherd__bytes_kernels any = { sum_any, reduce_any, lay_columns };
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
@@ -160,6 +147,22 @@ sherd__bytes_path sherd__bytes_path_here(void)
     for (path = SHERD__BYTES_AMX; path > SHERD__BYTES_ANY; path--)
         if (kernels_of(path)) break;
     return path;
+}
+
+/* ---- rows of B ------------------------------------------------------------------------------- */
+
+void sherd__bytes_lay_columns_at(const int8_t *in, size_t rows, size_t m, size_t stride,
+                                 size_t from, size_t k, uint8_t *out, size_t strip)
+{
+    assert(from % STEP == 0 && from <= k && rows <= k - from);
+    assert(rows % STEP == 0 || from + rows == k);
+    kernels_of(sherd__bytes_path_here())
+        ->lay(in, rows, m, stride, out + from * TILE, strip ? strip : pieces(k, STEP) * LEN);
+}
+
+void sherd__bytes_lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out)
+{
+    sherd__bytes_lay_columns_at(in, k, m, stride, 0, k, out, 0);
 }
 
 /* ---- the product ----------------------------------------------------------------------------- */

@@ -29,6 +29,8 @@ typedef struct sherd__bytes_kernels {
     void (*sum)(const sherd__bytes_piece *piece);
     /** Sets out[i] to sums[i] modulo p, or to (out[i] + sums[i]) modulo p; n <= BYTES_WIDE. */
     void (*reduce)(const int32_t *sums, size_t n, uint32_t p, bool add, uint8_t *out);
+    /** Lays out k rows of m columns of B, `stride` bytes apart, in strips `strip` bytes apart. */
+    void (*lay)(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out, size_t strip);
 } sherd__bytes_kernels;
 
 /** Returns the kernels of a path, NULL if this processor does not have them or the system does not

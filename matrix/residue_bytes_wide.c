@@ -13,9 +13,9 @@ const sherd__bytes_kernels *sherd__bytes_wide(sherd__bytes_path path)
     return NULL;
 }
 #else
-#include <immintrin.h>
 #include <string.h>
 
+#include "matrix/interleave.h"
 #include "matrix/tiles.h"
 
 #define TILES SHERD__TILES
@@ -92,6 +92,28 @@ SHERD__V4_BYTES static void reduce_wide(const int32_t *sums, size_t n, uint32_t 
     }
 }
 
+/* Lays out one tile of each of up to four strips. */
+SHERD__V4_BYTES INLINED void lay_tiles(const int8_t *in, size_t rows, size_t cols, size_t stride,
+                                       uint8_t *out, size_t strip)
+{
+    for (size_t row = 0; row < STEP; row += 4) {
+        const size_t done = row < rows ? row : rows;
+        __m512i four[4];
+        sherd__interleave_rows(in + done * stride, rows - done, cols, stride, four);
+        for (size_t i = 0; i < 4 && i * TILE < cols; i++)
+            _mm512_storeu_si512(out + i * strip + row * TILE, four[i]);
+    }
+}
+
+SHERD__V4_BYTES static void lay_wide(const int8_t *in, size_t k, size_t m, size_t stride,
+                                     uint8_t *out, size_t strip)
+{
+    for (size_t row = 0; row < k; row += STEP)
+        for (size_t col = 0; col < m; col += 4 * TILE)
+            lay_tiles(in + row * stride + col, k - row, m - col, stride,
+                      out + col / TILE * strip + row * TILE, strip);
+}
+
 /* ---- AMX ------------------------------------------------------------------------------------- */
 
 /* Up to 2 x 2 tiles of sums. Tiles 0 to 3 are sums, 4 and 5 A, 6 and 7 B. */
@@ -150,8 +172,8 @@ TILES static void sum_tiles(const sherd__bytes_piece *t)
 
 const sherd__bytes_kernels *sherd__bytes_wide(sherd__bytes_path path)
 {
-    static const sherd__bytes_kernels vnni = { sum_vnni, reduce_wide };
-    static const sherd__bytes_kernels amx = { sum_tiles, reduce_wide };
+    static const sherd__bytes_kernels vnni = { sum_vnni, reduce_wide, lay_wide };
+    static const sherd__bytes_kernels amx = { sum_tiles, reduce_wide, lay_wide };
     if (path == SHERD__BYTES_VNNI) return SHERD__IS_V4_BYTES ? &vnni : NULL;
     return path == SHERD__BYTES_AMX && sherd__tiles_here() ? &amx : NULL;
 }

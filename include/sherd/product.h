@@ -145,6 +145,7 @@ typedef struct sherd_report {
        of the other nodes' times. Answers that were not needed do not count */
     uint32_t pace_node;
     double pace_seconds, pace_others;
+    uint32_t prime_bits; /* bits of a prime, 23, or 8 where residues are bytes; 0: no primes */
 } sherd_report;
 
 SHERD_API void sherd_report_fini(sherd_report *r);

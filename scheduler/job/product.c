@@ -48,6 +48,7 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     r->bits_a = p->fixed_a.bits;
     r->bits_b = p->fixed_b.bits;
     r->primes = p->primes_len;
+    r->prime_bits = p->bytes ? 8 : p->primes_len ? 23 : 0;
     r->check_error = p->check_error;
     r->check_tolerant = p->tolerant;
     memcpy(r->seed, p->seed, sizeof r->seed);
@@ -75,7 +76,8 @@ int sherd__product_job(sherd__job **out, sherd_cluster *c, const sherd__prepared
     jo.left = p->name_a;
     jo.right = p->name_b;
     jo.memory = sherd__cluster_pass_over(c, p->node_memory);
-    jo.needs = p->primes_len    ? SHERD__DOES_RESIDUES
+    jo.needs = p->bytes         ? SHERD__DOES_BYTES
+               : p->primes_len  ? SHERD__DOES_RESIDUES
                : p->elementwise ? SHERD__DOES_MAPS
                                 : SHERD__DOES_F64;
     int err = sherd__cluster_coding(c, jo.id, p, d);

@@ -111,6 +111,7 @@ static const sherd_field report_fields[] = {
     COUNT(pace_node, U32, "node that the others waited for, from 1; 0: none"),
     SHERD__FIELD(sherd_report, pace_seconds, F64, "s", "time in which that node owed answers"),
     SHERD__FIELD(sherd_report, pace_others, F64, "s", "median of the other nodes' times"),
+    COUNT(prime_bits, U32, "bits of each prime; 0: there is none"),
 };
 SHERD__FIELDS(sherd_report, report_fields)
 

@@ -7,11 +7,14 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/diag.h"
 #include "matrix/exact.h"
+#include "crypto/byte_code.h"
+#include "matrix/residue_bytes.h"
 #include "matrix/windows.h"
 #include "scheduler/plan/prepare_internal.h"
 #include "schemes/partition/partition.h"
@@ -79,24 +82,66 @@ static int bound_b(sherd__fixed *f, sherd_view b, const sherd_product_options *o
     return bound(f, b, opt->profile_b, opt->bits_b ? opt->bits_b : opt->bits, of, d);
 }
 
-/* Determines the fixed point of both operands, and the primes that hold sums of `inner` products,
- * from shapes, types and bits only. SHERD_ERANGE; SHERD_EINVAL: a type is wider than the bits
- * requested. */
-static int bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
-                  const sherd_product_options *opt, sherd_diag *d)
+/* Sets the primes: the first ones of a table. */
+static void take_primes(sherd__prepared *p, const uint32_t *table, uint32_t len, bool bytes)
+{
+    p->bytes = bytes;
+    p->primes_len = len;
+    memcpy(p->primes, table, len * sizeof *table);
+}
+
+/* Returns how many primes below 256 hold sums of `inner` products, if nodes multiply bytes faster
+ * than what `wide` primes of 23 bits take; otherwise 0. Of those, a node computes the product in
+ * float64 or in its own arithmetic for residues, at the rates that nodes declare. */
+static uint32_t bytes_instead(const sherd__prepared *p, size_t inner, uint32_t wide,
+                              const sherd__nodes *nodes)
+{
+    uint32_t len = sherd__bytes_primes_needed(inner, p->fixed_a.bound, p->fixed_b.bound);
+    double now = nodes->residue_gflops > 0 ? nodes->residue_gflops : nodes->gflops;
+    if (!len || !(nodes->byte_gops > 0)) return 0;
+    if (getenv("FORCEB")) return len;
+    return !(now > 0) || len / nodes->byte_gops < wide / now ? len : 0;
+}
+
+/* Whether residues of bytes are possible, and how many terms the sums at nodes have. */
+typedef struct byte_use {
+    const sherd__nodes *nodes; /* NULL: they are not */
+    size_t terms;
+} byte_use;
+
+/* Chooses the primes that hold sums of `inner` products. SHERD_ERANGE. */
+static int choose_primes(sherd__prepared *p, size_t inner, byte_use use, sherd_diag *d)
 {
     size_t primes;
-    int err = bound_a(p, a, opt, d);
-    if (!err) err = bound_b(&p->fixed_b, b, opt, d);
-    if (err) return err;
-    err = sherd__exact_primes_needed(inner, p->fixed_a.bound, p->fixed_b.bound,
+    int err = sherd__exact_primes_needed(inner, p->fixed_a.bound, p->fixed_b.bound,
                                      &sherd__primes_default, &primes);
     if (err)
         return sherd__fail(d, err, "use fewer --bits",
                            "sums of %zu products of %u and %u bits do not fit four primes", inner,
                            p->fixed_a.bits, p->fixed_b.bits);
-    p->primes_len = (uint32_t)primes;
+    uint32_t bytes = use.nodes && use.terms <= SHERD__SHARE_TERMS
+                         ? bytes_instead(p, inner, (uint32_t)primes, use.nodes)
+                         : 0;
+    if (bytes) take_primes(p, sherd__byte_primes, bytes, true);
+    else take_primes(p, sherd__primes_default.p, (uint32_t)primes, false);
     return SHERD_OK;
+}
+
+/* Determines the fixed point of both operands, and 23-bit primes that hold sums of `inner` products,
+ * from shapes, types and bits only. SHERD_ERANGE; SHERD_EINVAL: a type is wider than the bits
+ * requested. */
+static int bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
+                  const sherd_product_options *opt, sherd_diag *d)
+{
+    int err = bound_a(p, a, opt, d);
+    if (!err) err = bound_b(&p->fixed_b, b, opt, d);
+    return err ? err : choose_primes(p, inner, (byte_use){ 0 }, d);
+}
+
+/* Returns the bytes that an element takes on the wire. */
+static double wire_bytes(const sherd__prepared *p)
+{
+    return (double)p->primes_len * (p->bytes ? 1 : SHERD__RESIDUE_BYTES);
 }
 
 /* Returns whether B is coded, too. */
@@ -160,13 +205,15 @@ static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *node
         return sherd__fail(d, SHERD_EFORMAT, nodes->domain_hint, "%s", nodes->domain_fault);
     if (least > SHERD__LCC_SHARES_MAX || nodes->usable < now)
         return too_few(nodes, (uint32_t)(least < UINT32_MAX ? least : UINT32_MAX), opt, d);
-    uint32_t k = sherd__lcc_blocks(nodes->usable, t, spare, both);
+    const sherd__code *by = sherd__codes[0];
+    uint32_t k = by->blocks(nodes->usable, t, spare, both);
     if (k > SHERD__LCC_BLOCKS_MAX - t) k = SHERD__LCC_BLOCKS_MAX - t;
     if (k > rows) k = rows ? (uint32_t)rows : 1;
     p->code = (sherd__lcc){ .blocks = k, .masks = t, .shares = nodes->domains };
-    p->threshold = sherd__lcc_threshold(k, t, both);
+    p->coded_by = by;
+    p->threshold = by->threshold(k, t, both);
     for (uint32_t i = 0; i < p->primes_len; i++)
-        if (sherd__lcc_check(&p->code, sherd__primes_default.p[i]))
+        if (by->check(&p->code, p->primes[i]))
             return sherd__fail(d, SHERD_EINVAL, "use fewer nodes, or a smaller --colluding",
                                "%u blocks, %u masks and %u shares are more than can be encoded", k,
                                t, nodes->domains);
@@ -210,6 +257,13 @@ typedef struct room {
     const char *smallest;
 } room;
 
+/* Returns n rounded down to whole tiles of byte residues, if it has any: rows beyond the last strip
+ * are sent as zeros. */
+static size_t strips(const sherd__prepared *p, size_t n)
+{
+    return p->bytes && n > SHERD__BYTES_STEP ? n / SHERD__BYTES_STEP * SHERD__BYTES_STEP : n;
+}
+
 /*
  * Plans panels and tiles. DEPTH positions are in memory at a time, each with all shares, enough
  * answers to decode, and the data to check them.
@@ -225,7 +279,7 @@ static int plan(sherd__prepared *p, const work *k, const room *in, const sherd__
     sherd__plan *out = &p->plan;
     const size_t inner = k->inner, rows = k->rows, right = k->right;
     const checks check = checks_of(p, k);
-    const double wire = 3.0 * p->primes_len, budget = 0.6 * (double)memory - check.once;
+    const double wire = wire_bytes(p), budget = 0.6 * (double)memory - check.once;
     double window = (budget / DEPTH - check.each - check.row) / p->code.shares;
     double by_node = 0.35 * (double)node_memory / (DEPTH + 1);
     double cell = window < by_node ? window : by_node;
@@ -243,10 +297,13 @@ static int plan(sherd__prepared *p, const work *k, const room *in, const sherd__
                            sherd__bytes_text((double)node_memory, there),
                            in->smallest ? in->smallest : "a node");
     }
-    out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;
+    if (p->bytes) tile = fmin(tile, SHERD__SHARE_TERMS);
+    out->tile_cols = tile >= (double)right ? (right ? right : 1) : strips(p, (size_t)tile);
     double row = wire * ((double)k->left + (double)k->each * (double)out->tile_cols);
     double here = (budget / DEPTH - check.each) / (p->code.shares * row + check.row);
-    out->panel_rows = sherd__plan_panel(fmin(cell / row, here), row, rows, PANELS_MIN, nodes->cell);
+    double most = fmin(cell / row, here);
+    if (p->bytes) most = fmin(most, SHERD__SHARE_TERMS);
+    out->panel_rows = strips(p, sherd__plan_panel(most, row, rows, PANELS_MIN, nodes->cell));
     out->cell_bytes = (uint64_t)((double)out->panel_rows * row);
     double position = (double)(out->cell_bytes + 1) * p->code.shares + check.each +
                       check.row * (double)out->panel_rows;
@@ -343,6 +400,7 @@ static int open_scheme(sherd__prepared *p, const sherd__matrices *m, size_t part
         .b = m->b,
         .c = m->out,
         .ldc = m->ld,
+        .by = p->coded_by,
         .code = p->code,
         .public_b = !codes_b(opt),
         .left_stays = part > 0,
@@ -351,13 +409,14 @@ static int open_scheme(sherd__prepared *p, const sherd__matrices *m, size_t part
         .tile_cols = p->plan.tile_cols,
         .fixed_a = p->fixed_a,
         .fixed_b = p->fixed_b,
+        .bytes = p->bytes,
         .primes_len = p->primes_len,
         .entropy = p->entropy,
     };
     uint64_t memory = opt->memory;
     if (windows) sp.windows = *windows;
     if (part) sp.check_bytes = (size_t)(KEPT * (double)memory);
-    memcpy(sp.primes, sherd__primes_default.p, sizeof sp.primes);
+    memcpy(sp.primes, p->primes, sizeof sp.primes);
     int err = sherd__share_open(&p->hiding, &sp);
     if (err) return err;
     p->coded_rows = m->a.rows;
@@ -369,10 +428,11 @@ static int open_scheme(sherd__prepared *p, const sherd__matrices *m, size_t part
 }
 
 /* Returns the probability that a check misses a wrong answer: two trials of degree two, or three
- * with windows (schemes/share/windows.c), for the smallest prime: (2/p)^2, (3/p)^2. A wrong answer
- * is wrong modulo at least one prime. */
+ * with windows (schemes/share/windows.c), for the smallest prime: (2/p)^2, (3/p)^2. Of bytes: see
+ * schemes/share/bytes_check.c. A wrong answer is wrong modulo at least one prime. */
 static double check_error(const sherd__prepared *p, bool windows)
 {
+    if (p->bytes) return 2 * pow(p->primes[p->primes_len - 1], -(double)SHERD__BYTE_CHECKS);
     double e = (windows ? 3.0 : 2.0) / (double)sherd__primes_default.p[p->primes_len - 1];
     return e * e;
 }
@@ -405,9 +465,17 @@ static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, size_t *p
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
     size_t sums = part * k->each;
     *panel_rows = SIZE_MAX;
+    const bool hides_b = codes_b(opt);
+    const byte_use use = { t->how->windows || !hides_b ? NULL : nodes, k->inner };
+    const size_t both = hides_b && sums > k->inner ? sums : k->inner;
     int err = bounds(p, a, b, k->inner, opt, d);
+    if (!err && !choose_primes(p, both, use, NULL) && p->bytes) {
+        err = choose_code(p, part, nodes, opt, NULL);
+        if (err != SHERD_EINVAL) return err ? choose_code(p, part, nodes, opt, d) : SHERD_OK;
+    }
+    err = bounds(p, a, b, k->inner, opt, d);
     if (!err) err = choose_code(p, part, nodes, opt, d);
-    if (err || sums <= k->inner || !codes_b(opt)) return err;
+    if (err || sums <= k->inner || !hides_b) return err;
     uint32_t few = p->primes_len;
     size_t most = sherd__share_sum_max(sherd__primes_default.p, few, p->fixed_a.bound,
                                        p->fixed_b.bound);
@@ -454,7 +522,7 @@ static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_
     k.rows = (part + p->code.blocks - 1) / p->code.blocks;
     size_t all = t->a.rows / part * k.rows +
                  (t->a.rows % part + p->code.blocks - 1) / p->code.blocks;
-    double share = 3.0 * p->primes_len * (double)all * (double)t->a.cols;
+    double share = wire_bytes(p) * (double)all * (double)t->a.cols;
     err = fit(p, &k, share, nodes, t->opt, d);
     if (err) return err;
     p->kept_bytes = (uint64_t)share;
@@ -514,7 +582,13 @@ static int code_share(void *ctx, const sherd__nodes *nodes, double *tasks, sherd
 {
     const share_attempt *t = ctx;
     sherd__prepared *p = t->p;
-    int err = choose_code(p, t->a.rows, nodes, t->opt, d);
+    const byte_use use = { codes_b(t->opt) ? nodes : NULL, t->a.cols };
+    int err = choose_primes(p, t->a.cols, use, d);
+    if (!err) err = choose_code(p, t->a.rows, nodes, t->opt, p->bytes ? NULL : d);
+    if (err && p->bytes) { /* more points than the smallest prime has, or what 23 bits do not help */
+        err = choose_primes(p, t->a.cols, (byte_use){ 0 }, d);
+        if (!err) err = choose_code(p, t->a.rows, nodes, t->opt, d);
+    }
     const work k = { .rows = err ? 0 : (t->a.rows + p->code.blocks - 1) / p->code.blocks,
                      .left = t->a.cols,
                      .each = 1,

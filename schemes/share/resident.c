@@ -12,7 +12,7 @@
 #include "crypto/fragment_make.h"
 #include "matrix/residue.h"
 #include "schemes/partition/partition.h"
-#include "schemes/share/internal.h"
+#include "schemes/share/bytes.h"
 
 /* 16 MB, and 1 MB for each term from the 17th on. Sessions request 256 KB of a share at a time;
  * this fits in the cache with any number of terms, so the next slot finds the terms there. */
@@ -93,6 +93,7 @@ static void sum_terms(const share *d, const share_chunk *c, uint32_t slot, size_
 static int read_share(share *d, uint32_t slot, uint32_t tile, uint64_t offset, uint8_t *out,
                       size_t len)
 {
+    if (d->bytes) return sherd__share_bytes_read(d, slot, tile, offset, out, len);
     const size_t each = SHERD__RESIDUE_BYTES, width = share_tile_width(d, tile);
     while (len) {
         uint64_t at = offset / each, row = at / width;
@@ -203,6 +204,7 @@ int sherd__share_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fragme
         .len = (uint64_t)d->k * r->row_bytes * (primes ? primes : 1),
     };
     const sherd__fragment_source source = { resident_fill, resident_free, r };
+    if (d->bytes) info = sherd__share_residues(d, SHARE_RIGHT, d->k, r->width);
     if (!err) err = sherd__fragment_new_source(out, &info, source);
     if (err) resident_free(r);
     return err;

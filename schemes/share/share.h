@@ -15,7 +15,7 @@
 #define SCHEMES_SHARE_SHARE_H
 
 #include "core/rand.h"
-#include "crypto/lagrange.h"
+#include "crypto/code.h"
 #include "matrix/operation.h"
 #include "matrix/fixed.h"
 #include "matrix/windows.h"
@@ -26,12 +26,17 @@
 
 extern const sherd_scheme_info sherd__share, sherd__share1;
 
+#define SHERD__SHARE_PRIMES 8u
+/** Terms of a sum modulo primes below 256 at a node, and rows and columns of its result, at most. */
+#define SHERD__SHARE_TERMS 65536u
+
 typedef struct sherd__share_params {
     sherd_view a, b; /* n x k, k x m; borrowed */
     double *c;       /* n x m result, row stride ldc; borrowed. NULL: nothing will be decoded */
     size_t ldc;
-    sherd__lcc code;
-    bool public_b;   /* share1 */
+    const sherd__code *by; /* the code */
+    sherd__lcc code;       /* its sizes; slot i is given share i */
+    bool public_b;         /* share1 */
     bool left_stays; /* A's shares stay at the nodes for further products (sherd__share_next) */
     sherd_windows windows; /* window 0: none. left_stays: the rows of `a` are images, and A is the
                               matrix of their windows. Images are cut into blocks and coded; nodes
@@ -41,8 +46,11 @@ typedef struct sherd__share_params {
     size_t panel_rows;     /* rows of a share in one cell, at most */
     size_t tile_cols;      /* columns of B in one tile, at most */
     sherd__fixed fixed_a, fixed_b;
-    uint32_t primes_len; /* 1..4 */
-    uint32_t primes[4];
+    bool bytes;          /* residues are bytes: the primes are the first of sherd__byte_primes. Not
+                            with windows or a public B, and for at most SHERD__SHARE_TERMS columns
+                            of A */
+    uint32_t primes_len; /* 1..4, of bytes 1..8 */
+    uint32_t primes[SHERD__SHARE_PRIMES];
     size_t check_bytes;     /* left_stays: memory for check data of A that is kept between products;
                                data that does not fit is computed again for each product */
     sherd__entropy entropy; /* for masks and check vectors */

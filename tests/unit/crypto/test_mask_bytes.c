@@ -92,32 +92,6 @@ static void units_equal_the_definition_in_the_header(void **s)
     on_every_path(units_of_any_length);
 }
 
-/* From Python's hashlib and the ChaCha20 of tests/oracle/perm_v1.py. */
-static void known_bytes(void)
-{
-    static const uint8_t want[2][24] = {
-        { 99,  29, 141, 243, 53, 66, 248, 194, 122, 142, 244, 98,
-          233, 99, 147, 159, 2,  42, 186, 35,  114, 248, 180, 225 },
-        { 176, 108, 179, 45,  162, 148, 190, 24, 0,  61,  157, 46,
-          87,  144, 107, 117, 54,  102, 179, 47, 93, 208, 190, 122 }
-    };
-    uint8_t got[sizeof want[0]];
-    sherd__masks *m = masks_of(1);
-    for (uint32_t i = 0; i < 2; i++) {
-        const sherd__mask_id id = { i ? SHERD__MASK_RIGHT : SHERD__MASK_LEFT, i, 7 * i,
-                                    i ? 211 : 251, 4096 };
-        assert_int_equal(sherd__masks_bytes(m, &id, 3 + i, sizeof got, got), SHERD_OK);
-        assert_memory_equal(got, want[i], sizeof got);
-    }
-    sherd__masks_free(m);
-}
-
-static void units_never_change(void **s)
-{
-    (void)s;
-    on_every_path(known_bytes);
-}
-
 static void every_part_of_a_masks_name_changes_the_unit(void **s)
 {
     (void)s;
@@ -205,7 +179,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(units_equal_the_definition_in_the_header),
-        cmocka_unit_test(units_never_change),
         cmocka_unit_test(every_part_of_a_masks_name_changes_the_unit),
         cmocka_unit_test(masks_of_words_have_other_keys),
         cmocka_unit_test(residues_are_uniform),

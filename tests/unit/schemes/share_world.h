@@ -13,7 +13,7 @@
 typedef struct fixture {
     size_t n, k, m;
     uint32_t blocks, masks, shares;
-    bool public_b, left_stays, zero_a;
+    bool public_b, left_stays, zero_a, bytes;
     size_t panel_rows, tile_cols, part;
     unsigned bits, primes; /* primes: minimum number */
     sherd_dtype type;      /* of A and B */
