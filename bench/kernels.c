@@ -409,7 +409,8 @@ static int turn_encode(sherd__bench *b, void *state, sherd_diag *d)
     if (!err) err = run_parts(c, encode_part, &encoded);
     if (err) return sherd__fail(d, err, NULL, "cannot encode");
     for (unsigned i = 0; i < c->parts; i++)
-        written += (double)(SHARES * sherd__share_bytes(encoding(c), SHARE_LEFT, c->part[i].span.rows, c->dim));
+        written += (double)(SHARES * sherd__share_bytes(encoding(c), SHARE_LEFT,
+                                                        c->part[i].span.rows, c->dim));
     sherd__bench_put(b, "memcpy", 2 * read / copying);
     sherd__bench_put(b, "encode", (read + written) / encoded);
     return b->warming && !decodes(c) ? wrong("a share", d) : 0;

@@ -1,6 +1,7 @@
 /*
  * Sums of up to 512 products of a byte and a weight stay below 2^24, so they are exact in floats,
- * which any compiler multiplies in vectors; so is the multiple of p that is subtracted from them.
+ * which any compiler multiplies in vectors. For up to 64 terms they stay below 2^21, and the multiple
+ * of p that is subtracted from them is exact as well.
  * The quotient is rounded to the nearest number, and its error moves the remainder by less than p.
  * The remainder, once p is added to a negative one, is the same for any such quotient. Numbers of
  * 32 bits are divided in doubles likewise.
@@ -17,11 +18,14 @@
 
 enum {
     TERMS = SHERD__BYTE_TERMS,
-    LINES = 64, /* terms that are kept as floats */
     CHECKS = SHERD__BYTE_CHECKS,
-    CHUNK = 128, /* columns whose terms are kept as floats */
-    PART = 256   /* numbers that are reduced or recombined at a time */
+    SHORT = 64,  /* terms whose sums have quotients of 22 bits */
+    CHUNK = 128, /* columns whose terms are kept as floats, at most */
+    ROOM = CHUNK * (SHORT + 4),
+    PART = 256 /* numbers that are reduced or recombined at a time */
 };
+_Static_assert(TERMS * 255 * 128 <= 1 << 24, "sums in floats");
+_Static_assert((TERMS + 4) * 16 <= ROOM, "some columns of all terms");
 #define ROUND_F32 0x1.8p23f
 #define ROUND_F64 0x1.8p52
 
@@ -80,7 +84,7 @@ static void settle_any(const int32_t *acc, size_t n, uint32_t p, bool is_signed,
     settle(acc, n, p, most_of(p, is_signed), out);
 }
 
-/* Sums are below 2^24 in magnitude. */
+/* Sums are below 2^22 in magnitude. */
 SHERD__CLONES
 static void settle_sums(const float *sum, size_t n, uint32_t p, int32_t most, uint8_t *out)
 {
@@ -99,63 +103,50 @@ static void to_floats(const uint8_t *in, size_t n, float *out)
     for (size_t i = 0; i < n; i++) out[i] = (float)in[i];
 }
 
+/* Adds products of four rows of floats. */
 SHERD__CLONES_WHOLE
-static void add_four(float in[4][CHUNK], const int8_t *w, size_t n, float *restrict sum)
+static void add_four(const float *in, size_t apart, const int8_t *w, size_t n, float *restrict sum)
 {
+    const float *second = in + apart, *third = second + apart, *fourth = third + apart;
     const float a = w[0], b = w[1], c = w[2], d = w[3];
     for (size_t i = 0; i < n; i++)
-        sum[i] += (in[0][i] * a + in[1][i] * b) + (in[2][i] * c + in[3][i] * d);
+        sum[i] += (in[i] * a + second[i] * b) + (third[i] * c + fourth[i] * d);
 }
 
-/* Adds to sum[i] the weighted sum of `terms` <= LINES rows of n <= CHUNK floats, of a multiple of four. */
-static void weigh(float in[LINES][CHUNK], const int8_t *w, uint32_t terms, size_t n, float *sum)
+/* Some columns of all rows, as floats: rows are `wide` numbers apart, and those up to a multiple of
+ * four are zero. */
+typedef struct laid {
+    float in[ROOM], sum[CHUNK];
+    size_t rows, wide, n; /* n: columns that are there */
+} laid;
+
+static void open_laid(laid *l, size_t rows)
 {
-    int8_t four[LINES] = { 0 };
-    memcpy(four, w, terms);
-    for (uint32_t j = 0; j < terms; j += 4) add_four(in + j, four + j, n, sum);
+    l->rows = rows;
+    l->wide = least(CHUNK, ROOM / (rows / 4 * 4 + 4));
 }
 
-/* Converts columns of rows, and sets rows up to a multiple of four to zero. */
-static void take(const uint8_t *row, size_t n, float in[LINES][CHUNK], uint32_t j)
+static void take(laid *l, size_t j, const uint8_t *row)
 {
-    if (row) to_floats(row, n, in[j]);
-    else memset(in[j], 0, n * sizeof *in[j]);
+    to_floats(row, l->n, l->in + j * l->wide);
 }
 
-static uint32_t fours(size_t terms)
+static void pad(laid *l)
 {
-    return (uint32_t)(terms + 3) / 4 * 4;
+    for (size_t j = l->rows; j % 4; j++) memset(l->in + j * l->wide, 0, l->n * sizeof *l->in);
 }
 
-/* Converts columns [at, at+n) of `some` terms from number j on. */
-static void take_terms(const sherd__byte_sums *s, uint32_t j, uint32_t some, size_t at, size_t n,
-                       float in[LINES][CHUNK])
+/* Computes one weighted sum of the rows. */
+static void weigh(laid *l, const int8_t *w)
 {
-    for (uint32_t i = 0; i < fours(some); i++) take(i < some ? s->in[j + i] + at : NULL, n, in, i);
-}
-
-static void combine_any(const sherd__byte_sums *s)
-{
-    float in[LINES][CHUNK], sum[CHUNK];
-    for (size_t at = 0; at < s->n; at += CHUNK) {
-        const size_t n = least(CHUNK, s->n - at);
-        if (s->terms <= LINES) take_terms(s, 0, s->terms, at, n, in);
-        for (uint32_t i = 0; i < s->sums; i++) {
-            if (!s->out[i]) continue;
-            memset(sum, 0, sizeof sum);
-            for (uint32_t j = 0; j < s->terms; j += LINES) {
-                const uint32_t some = (uint32_t)least(LINES, s->terms - j);
-                if (s->terms > LINES) take_terms(s, j, some, at, n, in);
-                weigh(in, s->w + (size_t)i * s->terms + j, some, n, sum);
-            }
-            settle_sums(sum, n, s->p, most_of(s->p, s->is_signed), s->out[i] + at);
-        }
+    int8_t four[4] = { 0 };
+    memset(l->sum, 0, l->n * sizeof *l->sum);
+    for (size_t j = 0; j < l->rows; j += 4) {
+        memcpy(four, w + j, least(4, l->rows - j));
+        if (l->rows - j < 4) memset(four + (l->rows - j), 0, 4 - (l->rows - j));
+        add_four(l->in + j * l->wide, l->wide, four, l->n, l->sum);
     }
-    sherd__wipe(in, fours(s->terms) * sizeof *in); /* masks */
-    sherd__wipe(sum, sizeof sum);
 }
-
-/* ---- projections ----------------------------------------------------------------------------- */
 
 SHERD__CLONES
 static void add_whole(const float *sum, size_t n, int32_t *acc)
@@ -163,22 +154,51 @@ static void add_whole(const float *sum, size_t n, int32_t *acc)
     for (size_t i = 0; i < n; i++) acc[i] += (int32_t)sum[i];
 }
 
+/* Sums of more than SHORT terms have quotients that floats do not hold for every p. */
+static void settle_laid(const laid *l, uint32_t p, bool is_signed, uint8_t *out)
+{
+    int32_t whole[CHUNK] = { 0 };
+    if (l->rows <= SHORT) {
+        settle_sums(l->sum, l->n, p, most_of(p, is_signed), out);
+        return;
+    }
+    add_whole(l->sum, l->n, whole);
+    settle_any(whole, l->n, p, is_signed, out);
+}
+
+static void combine_any(const sherd__byte_sums *s)
+{
+    laid l;
+    open_laid(&l, s->terms);
+    for (size_t at = 0; at < s->n; at += l.wide) {
+        l.n = least(l.wide, s->n - at);
+        for (uint32_t j = 0; j < s->terms; j++) take(&l, j, s->in[j] + at);
+        pad(&l);
+        for (uint32_t i = 0; i < s->sums; i++) {
+            if (!s->out[i]) continue;
+            weigh(&l, s->w + (size_t)i * s->terms);
+            settle_laid(&l, s->p, s->is_signed, s->out[i] + at);
+        }
+    }
+    sherd__wipe(&l, sizeof l); /* masks */
+}
+
 static void project_any(const sherd__byte_projection *s)
 {
-    float in[LINES][CHUNK], sum[CHUNK];
-    for (size_t row = 0; row < s->rows; row += LINES)
-        for (size_t at = 0; at < s->cols; at += CHUNK) {
-            const size_t n = least(CHUNK, s->cols - at), rows = least(LINES, s->rows - row);
-            for (uint32_t j = 0; j < fours(rows); j++)
-                take(j < rows ? s->x + (row + j) * s->ld + at : NULL, n, in, j);
+    laid l;
+    for (size_t row = 0; row < s->rows; row += SHORT) {
+        open_laid(&l, least(SHORT, s->rows - row));
+        for (size_t at = 0; at < s->cols; at += l.wide) {
+            l.n = least(l.wide, s->cols - at);
+            for (size_t j = 0; j < l.rows; j++) take(&l, j, s->x + (row + j) * s->ld + at);
+            pad(&l);
             for (size_t v = 0; v < CHECKS; v++) {
-                memset(sum, 0, sizeof sum);
-                weigh(in, s->r + v * s->r_ld + row, (uint32_t)rows, n, sum);
-                add_whole(sum, n, s->acc + v * s->acc_ld + at);
+                weigh(&l, s->r + v * s->r_ld + row);
+                add_whole(l.sum, l.n, s->acc + v * s->acc_ld + at);
             }
         }
-    sherd__wipe(in, sizeof in);
-    sherd__wipe(sum, sizeof sum);
+    }
+    sherd__wipe(&l, sizeof l);
 }
 
 /* ---- rejection ------------------------------------------------------------------------------- */

@@ -28,8 +28,8 @@ const sherd__byte_kernels *sherd__byte_kernels_wide(void)
 
 enum {
     WIDE = 64,                      /* columns of a block: four registers of sums */
-    LAID = 256,                     /* registers of interleaved rows, 16 KB */
-    GROUPS = SHERD__BYTE_TERMS / 4, /* groups of four rows */
+    BLOCKS = 64,                    /* blocks times groups of four rows that are kept, 16 KB */
+    GROUPS = SHERD__BYTE_TERMS / 4, /* groups of four terms, at most: one block, 32 KB */
     CHECKS = SHERD__BYTE_CHECKS
 };
 #define START INT32_MIN
@@ -180,9 +180,10 @@ INLINED void sum_blocks(const __m512i *laid, const int32_t *four, size_t groups,
 
 SHERD__V4_BYTES static void combine_wide(const sherd__byte_sums *s)
 {
-    __m512i laid[LAID];
+    __m512i laid[4 * GROUPS];
     const modulus m = modulus_of(s->p, s->is_signed);
-    const size_t groups = (s->terms + 3) / 4, wide = LAID / 4 / (groups ? groups : 1) * WIDE;
+    const size_t groups = (s->terms + 3) / 4;
+    const size_t wide = groups && groups < BLOCKS ? BLOCKS / groups * WIDE : WIDE;
     for (size_t at = 0; at < s->n; at += wide) {
         const size_t n = least(wide, s->n - at);
         take(s, at, n, groups, laid);
@@ -200,7 +201,7 @@ SHERD__V4_BYTES static void combine_wide(const sherd__byte_sums *s)
 
 /* ---- projections ----------------------------------------------------------------------------- */
 
-enum { ROWS = 64, COLS = 256, TOGETHER = 4 };
+enum { ROWS = 64, ROW_GROUPS = ROWS / 4, COLS = 256, TOGETHER = 4 };
 
 /* Interleaves up to 64 rows of up to 256 columns, in the order of columns. */
 SHERD__V4_BYTES static void take_rows(const sherd__byte_projection *s, size_t row, size_t rows,
@@ -209,11 +210,11 @@ SHERD__V4_BYTES static void take_rows(const sherd__byte_projection *s, size_t ro
     for (size_t at = 0; at < cols; at += WIDE)
         for (size_t g = 0; 4 * g < rows; g++)
             sherd__interleave_rows(s->x + (row + 4 * g) * s->ld + col + at, rows - 4 * g, cols - at,
-                                   s->ld, laid + 4 * (at / WIDE * GROUPS + g));
+                                   s->ld, laid + 4 * (at / WIDE * ROW_GROUPS + g));
 }
 
 /* Adds the products of one block of columns and TOGETHER vectors. */
-INLINED void project_block(const __m512i *laid, size_t groups, int32_t r[][GROUPS], size_t n,
+INLINED void project_block(const __m512i *laid, size_t groups, int32_t r[][ROW_GROUPS], size_t n,
                            int32_t *acc, size_t acc_ld)
 {
     __m512i sum[TOGETHER][4];
@@ -236,8 +237,8 @@ INLINED void project_block(const __m512i *laid, size_t groups, int32_t r[][GROUP
 
 SHERD__V4_BYTES static void project_wide(const sherd__byte_projection *s)
 {
-    __m512i laid[LAID];
-    int32_t r[CHECKS][GROUPS];
+    __m512i laid[COLS / WIDE * ROW_GROUPS * 4];
+    int32_t r[CHECKS][ROW_GROUPS];
     for (size_t row = 0; row < s->rows; row += ROWS) {
         const size_t rows = least(ROWS, s->rows - row);
         memset(r, 0, sizeof r);
@@ -247,8 +248,8 @@ SHERD__V4_BYTES static void project_wide(const sherd__byte_projection *s)
             take_rows(s, row, rows, col, cols, laid);
             for (size_t at = 0; at < cols; at += WIDE)
                 for (size_t v = 0; v < CHECKS; v += TOGETHER)
-                    project_block(laid + 4 * (at / WIDE * GROUPS), (rows + 3) / 4, r + v, cols - at,
-                                  s->acc + v * s->acc_ld + col + at, s->acc_ld);
+                    project_block(laid + 4 * (at / WIDE * ROW_GROUPS), (rows + 3) / 4, r + v,
+                                  cols - at, s->acc + v * s->acc_ld + col + at, s->acc_ld);
         }
     }
     sherd__wipe(laid, sizeof laid);

@@ -130,7 +130,7 @@ typedef struct forecast {
 typedef struct measured {
     sherd__calibration own;
     sherd__kernel_rates kernel_rates;
-    double gflops; /* of one thread, for products like the tasks'; 0: not measured here */
+    double gflops;        /* of one thread, for products like the tasks'; 0: not measured here */
     sherd__arithmetic in; /* of nodes */
 } measured;
 
@@ -268,7 +268,8 @@ static double declared_speed(const forecast *w, const sherd__traffic *t,
 }
 
 /* Returns the arithmetic in which nodes multiply: residues as they travel, or doubles. */
-static sherd__arithmetic as_they_travel(const forecast *w, const sherd__traffic *t, const sherd_rates *given)
+static sherd__arithmetic as_they_travel(const forecast *w, const sherd__traffic *t,
+                                        const sherd_rates *given)
 {
     const sherd__nodes *n = &w->nodes;
     if (!t->residues || given->node_gflops > 0) return SHERD__IN_F64;
@@ -368,8 +369,7 @@ static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_op
         return SHERD_OK;
     }
     sherd__blas_threads_set(1);
-    if (!(declared_speed(w, t, f) > 0))
-        c = sherd__contention_begin(others_of(w, task.in), &task);
+    if (!(declared_speed(w, t, f) > 0)) c = sherd__contention_begin(others_of(w, task.in), &task);
     int err = ask(f);
     if (!err) m->kernel_rates = sherd__kernel_rates_here();
     if (!err) err = ask(f);

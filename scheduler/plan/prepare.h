@@ -42,7 +42,7 @@ typedef struct sherd__nodes {
     double gflops;         /* of the slowest node, all its devices together; 0: unknown */
     double residue_gflops; /* as gflops, for packed residues; 0: not all nodes multiply them without
                               unpacking */
-    double byte_gops; /* as gflops, for byte residues; 0: not all nodes multiply them */
+    double byte_gops;      /* as gflops, for byte residues; 0: not all nodes multiply them */
     /* By node, for schemes that divide the work (SHERD_TAKES_WEIGHTS): weights that the list of
        nodes gives; what the measured speeds suggest. NULL: all equal. */
     const uint32_t *weights, *speeds;
@@ -67,7 +67,7 @@ typedef struct sherd__prepared {
     const char *name_a, *name_b; /* for messages */
     sherd__fixed fixed_a, fixed_b;
     const sherd__fixed *as; /* while preparing: required fixed_b; NULL: chosen */
-    bool bytes; /* share: the primes are below 256 */
+    bool bytes;             /* share: the primes are below 256 */
     uint32_t primes_len, primes[SHERD__BYTE_PRIMES];
     bool tolerant; /* floats: the check has a tolerance */
     double check_error;

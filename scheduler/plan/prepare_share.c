@@ -114,7 +114,7 @@ static int choose_primes(sherd__prepared *p, size_t inner, byte_use use, sherd_d
 {
     size_t primes;
     int err = sherd__exact_primes_needed(inner, p->fixed_a.bound, p->fixed_b.bound,
-                                     &sherd__primes_default, &primes);
+                                         &sherd__primes_default, &primes);
     if (err)
         return sherd__fail(d, err, "use fewer --bits",
                            "sums of %zu products of %u and %u bits do not fit four primes", inner,
@@ -585,7 +585,8 @@ static int code_share(void *ctx, const sherd__nodes *nodes, double *tasks, sherd
     const byte_use use = { codes_b(t->opt) ? nodes : NULL, t->a.cols };
     int err = choose_primes(p, t->a.cols, use, d);
     if (!err) err = choose_code(p, t->a.rows, nodes, t->opt, p->bytes ? NULL : d);
-    if (err && p->bytes) { /* more points than the smallest prime has, or what 23 bits do not help */
+    if (err &&
+        p->bytes) { /* more points than the smallest prime has, or what 23 bits do not help */
         err = choose_primes(p, t->a.cols, (byte_use){ 0 }, d);
         if (!err) err = choose_code(p, t->a.rows, nodes, t->opt, d);
     }

@@ -41,8 +41,8 @@ static uint32_t right_number(const count *c, sherd__cell cell)
 static double values_of(const sherd__fragment_info *i)
 {
     double len = (double)(i->len - 8 * (uint64_t)i->groups), rows = (double)i->rows;
-    if (i->dtype == SHERD__RESIDUES) return len / 3; /* of all primes together */
-    if (sherd__fragment_is_bytes(i->dtype)) return len;       /* with those beyond the edges of tiles */
+    if (i->dtype == SHERD__RESIDUES) return len / 3;    /* of all primes together */
+    if (sherd__fragment_is_bytes(i->dtype)) return len; /* with those beyond the edges of tiles */
     double each = (double)sherd_dtype_size((sherd_dtype)i->dtype),
            width = sherd__csr_width(i->cols);
     return i->encoding == SHERD__CSR ? (len - rows * width) / (each + width) : len / each;

@@ -65,7 +65,7 @@ void sherd__share_bytes_table(const share *d, const int8_t *x, const uint8_t *y,
                               uint8_t *gram);
 /** Checks an answer of rows x width for each prime. r [q][v][rows], s laid out for each prime.
  *  SHERD_EWRONG, SHERD_ENOMEM. */
-int sherd__share_bytes_judge(share *d, sherd__cell c, const int8_t *r, const uint8_t *s, size_t rows,
-                             const uint8_t *body) SHERD_MUST;
+int sherd__share_bytes_judge(share *d, sherd__cell c, const int8_t *r, const uint8_t *s,
+                             size_t rows, const uint8_t *body) SHERD_MUST;
 
 #endif

@@ -109,8 +109,8 @@ static int found(const share *d, uint32_t q, const int8_t *r, const uint8_t *s, 
     return SHERD_OK;
 }
 
-int sherd__share_bytes_judge(share *d, sherd__cell c, const int8_t *r, const uint8_t *s, size_t rows,
-                             const uint8_t *body)
+int sherd__share_bytes_judge(share *d, sherd__cell c, const int8_t *r, const uint8_t *s,
+                             size_t rows, const uint8_t *body)
 {
     const size_t width = share_tile_width(d, c.tile), part = rows * width;
     const uint8_t *gram = share_spot_of(d, c.tile, c.panel)->gram;

@@ -19,7 +19,7 @@ enum {
     RIGHT_COLS = 64,
     AREA = LEFT_ROWS * LEFT_COLS
 };
-_Static_assert(RIGHT_ROWS * RIGHT_COLS <= AREA, "both kinds of blocks fit");
+_Static_assert(RIGHT_ROWS *RIGHT_COLS <= AREA, "both kinds of blocks fit");
 
 #define CACHE_BYTES ((size_t)16 << 20) /* for chunks of B, unless two of them are larger */
 

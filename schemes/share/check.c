@@ -128,10 +128,9 @@ void sherd__share_put_by(share *d, share_panel *p, size_t rows)
 static int project_bytes(share *d, const share_source *of, const share_probe *probe, void *x)
 {
     const bool left = of->o == &d->a;
-    const share_bytes_probe bytes = { .r = probe->r,
-                                      .left = probe->r ? x : NULL,
-                                      .s = probe->s,
-                                      .right = probe->s ? x : NULL };
+    const share_bytes_probe bytes = {
+        .r = probe->r, .left = probe->r ? x : NULL, .s = probe->s, .right = probe->s ? x : NULL
+    };
     return sherd__share_bytes_pass(d, of, left, NULL, &bytes);
 }
 
@@ -183,7 +182,8 @@ static int project_transposed(share *d, uint32_t tile, uint32_t panel, share_spo
     share_panel *l = share_panel_of(d, panel);
     const share_span a = sherd__share_span_a(d, panel), b = sherd__share_span_d(d, tile, panel);
     int err = sherd__share_draw_rt(d);
-    if (!err) err = project(d, &d->a, d->a_masks, &a, (share_probe){ .s = sherd__share_rt(d) }, &l->ur);
+    if (!err)
+        err = project(d, &d->a, d->a_masks, &a, (share_probe){ .s = sherd__share_rt(d) }, &l->ur);
     if (!err) err = sherd__share_draw_s(d, tile);
     const share_probe s = { .s = d->tile[tile].s };
     return err ? err : project(d, &d->b, d->b_masks, &b, s, &spot->ds);

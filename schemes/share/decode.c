@@ -130,9 +130,10 @@ static int interpolate(share *d, const answers *a, size_t from, size_t n)
     for (uint32_t q = 0; q < d->p.primes_len; q++) {
         for (uint32_t i = 0; i < d->threshold; i++)
             a->at[i] = a->bodies[i] + (q * part + from) * SHERD__RESIDUE_BYTES;
-        for (uint32_t j = 0; j < rows; j++) out[j] = (double *)d->line + ((size_t)q * rows + j) * PIECE;
-        int err = sherd__lcc_decode((const double *)a->w + (size_t)q * rows * d->threshold, rows, d->threshold,
-                                    d->p.primes[q], a->at, n, out);
+        for (uint32_t j = 0; j < rows; j++)
+            out[j] = (double *)d->line + ((size_t)q * rows + j) * PIECE;
+        int err = sherd__lcc_decode((const double *)a->w + (size_t)q * rows * d->threshold, rows,
+                                    d->threshold, d->p.primes[q], a->at, n, out);
         if (err) return SHERD_EWRONG;
     }
     return SHERD_OK;

@@ -172,7 +172,8 @@ static void project_left(const share *d, const share_piece *piece, const double 
         uint32_t first = q, end = q + 1;
         if (same && j < o->blocks) end = q == 0 ? d->p.primes_len : q;
         for (uint32_t i = first; i < end; i++) {
-            const double *r = (const double *)probe->r + (size_t)i * TRIALS * span->rows + piece->row;
+            const double *r = (const double *)probe->r + (size_t)i * TRIALS * span->rows +
+                              piece->row;
             double *acc = (double *)probe->left + ((size_t)i * TRIALS * o->terms + j) * cols;
             sum[i - first] = (sherd__fvp_sum){ d->p.primes[i],
                                                { r, r + span->rows },

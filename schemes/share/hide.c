@@ -245,8 +245,7 @@ static int share_of_d(share *d, sherd__cell c, sherd__fragment **out)
     int err = SHERD_OK;
     if (first) {
         err = sherd__share_draw_s(d, c.tile);
-        ds = sherd__share_secret(d->p.primes_len * TRIALS, d->b.terms, span.rows,
-                                sizeof(double));
+        ds = sherd__share_secret(d->p.primes_len * TRIALS, d->b.terms, span.rows, sizeof(double));
         if (!err && !ds) err = SHERD_ENOMEM;
     }
     const share_probe probe = { .s = d->tile[c.tile].s, .right = ds };

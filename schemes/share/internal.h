@@ -151,7 +151,7 @@ typedef struct share {
     const int8_t *b_weights_bytes[SHERD__SHARE_PRIMES];
     sherd__bytes_crt crt_bytes;
     struct share_bytes *bytes; /* state of bytes.h; NULL: residues have 23 bits */
-    share_operand a, b; /* b: B, or D if transposed */
+    share_operand a, b;        /* b: B, or D if transposed */
     sherd__masks *a_masks, *b_masks;
     sherd__binding *a_binding, *b_binding;
     share_scratch scratch;

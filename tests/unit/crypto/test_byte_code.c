@@ -109,7 +109,9 @@ static void combine(uint32_t terms, uint32_t p, size_t n, bool is_signed, int ho
 
 static void sums_of_bytes(void)
 {
-    for (uint32_t terms = 0; terms <= SHERD__BYTE_TERMS; terms += terms < 10 ? 1 : 9)
+    for (uint32_t terms = 0; terms <= SHERD__BYTE_TERMS; terms += terms < 10   ? 1
+                                                                  : terms < 64 ? 9
+                                                                               : 64)
         for (size_t l = 0; l < LENGTHS; l++)
             combine(terms, sherd__byte_primes[(terms + l) % SHERD__BYTE_PRIMES], lengths[l],
                     (terms + l) % 2, WORST_LOW + (int)(l % 3));
@@ -117,6 +119,8 @@ static void sums_of_bytes(void)
         for (int how = WORST_LOW; how <= ANY; how++) {
             combine(4, p, 100, p % 4 == 1, how);
             combine(64, p, 100, p % 4 == 3, how);
+            combine(65, p, 100, p % 4 == 3, how);
+            if (p < 9 || p > 240) combine(SHERD__BYTE_TERMS, p, 33, p % 4 == 1, how);
         }
 }
 
