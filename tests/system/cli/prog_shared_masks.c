@@ -115,15 +115,6 @@ int sherd__masks_row(sherd__masks *m, const sherd__mask_id *id, uint64_t row, do
     return sherd__masks_part(m, id, (sherd__mask_part){ row, 1, 0, id->width }, out, id->width);
 }
 
-int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit, size_t n,
-                       uint8_t *out)
-{
-    uint64_t shift, nonce = stream_of(m, id, &shift);
-    int err = sherd__keystream_read(&m->ks, nonce, (unit + shift) << 20, out, n);
-    for (size_t i = 0; i < n; i++) out[i] = (uint8_t)(out[i] * id->p >> 8);
-    return err;
-}
-
 int main(int argc, char **argv)
 {
     return sherd__cli_main(argc, argv);
