@@ -48,7 +48,7 @@ typedef struct stream {
     uint32_t prime, mask; /* mask: its index; for a sum of masks, the share */
     bool alone;
     uint32_t share_coef[SHERD__LCC_SHARES_MAX], block_coef[SHERD__LCC_BLOCKS_MAX];
-    size_t len, first; /* first: offset in the concatenation of all streams */
+    size_t len, first;     /* first: offset in the concatenation of all streams */
     const uint32_t *order; /* the entry at each place; NULL: row after row */
 } stream;
 

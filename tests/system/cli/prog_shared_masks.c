@@ -7,8 +7,8 @@
  *     left, right  only the primes of each A or of each B, each starting five rows after the
  *                  previous one
  *
- * Primes below 256 are used only with $BYTES: their masks are streams in the order of tiles, and most
- * tests state places in rows.
+ * Primes below 256 are used only with $BYTES: their masks are streams in the order of tiles, and
+ * most tests state places in rows.
  * link: -Wl,--wrap=sherd__bytes_primes_needed
  */
 #include <stdatomic.h>
@@ -107,8 +107,8 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, sherd__mask_par
 }
 
 /* Takes the bytes that are below p. A unit is named by its first row and column
- * (schemes/share/bytes_encode.c). The bytes of a unit begin at those of its place; each row has room for
- * the bytes that are rejected. */
+ * (schemes/share/bytes_encode.c). The bytes of a unit begin at those of its place; each row has
+ * room for the bytes that are rejected. */
 int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit, size_t n,
                        uint8_t *out)
 {
