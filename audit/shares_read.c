@@ -43,8 +43,8 @@ static size_t offset_of(const sherd__fragment_info *i, uint32_t q, size_t row, s
     const size_t line = left ? row : col, term = left ? col : row;
     const size_t tiles = ((left ? cols : rows) + 63) / 64;
     const size_t tile = (line / 16 * i->primes + q) * tiles + term / 64;
-    return tile * 1024 + (left ? line % 16 * 64 + term % 64
-                               : term % 64 / 4 * 64 + line % 16 * 4 + term % 4);
+    return tile * 1024 +
+           (left ? line % 16 * 64 + term % 64 : term % 64 / 4 * 64 + line % 16 * 4 + term % 4);
 }
 
 /* Reads a residue of one byte: signed in a right block. */
@@ -83,6 +83,7 @@ int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, cons
     size_t take = p->kept >= rows_max ? 0 : rows < rows_max - p->kept ? rows : rows_max - p->kept;
     if (p->cols != 0 && p->cols != cols) return SHERD_OK;
     p->cols = cols;
+    p->layout = sherd__fragment_is_bytes(info->dtype) ? info->dtype : 0;
     p->rows += rows;
     p->sent += rows;
     p->stray += stray_bytes(info, body);

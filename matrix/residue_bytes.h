@@ -94,8 +94,8 @@ int sherd__bytes_multiply(const sherd__bytes_product *x, sherd__team *team) SHER
 /** Compares products of random and worst-case bytes with sums in 64 bits, for every prime, by the
  *  path that sherd__bytes_path_here names. Errors: SHERD_EDEVICE, SHERD_ENOMEM. */
 int sherd__bytes_selftest(sherd_diag *d) SHERD_MUST;
-/** Returns billions of operations a second (two for each term of a sum) of products of this shape on
- *  one core, the best of up to four runs in 2 ms, by processor time: threads of a team would be
+/** Returns billions of operations a second (two for each term of a sum) of products of this shape
+ *  on one core, the best of up to four runs in 2 ms, by processor time: threads of a team would be
  *  slowed down by other processes. 0 if there is no memory. */
 double sherd__bytes_gops(size_t n, size_t k, size_t m);
 
