@@ -24,10 +24,10 @@
  *
  * AFTER: the number of results that are answered correctly first. The coordinating process waits
  * SHERD_TEST_RETURN_MS for a lost node to return, if its own limit is too short for a busy machine.
- *
  * link: -Wl,--wrap=sherd__session_result,--wrap=sherd__session_pending,--wrap=sherd__link_begin
  * link: -Wl,--wrap=sherd__gemm_f64,--wrap=sherd__limbs_multiply,--wrap=sherd__bytes_multiply
- * link: -Wl,--wrap=sherd__session_new,--wrap=sherd__message_hello,--wrap=sherd__executor_submit,--wrap=sherd__job_new
+ * link: -Wl,--wrap=sherd__session_new,--wrap=sherd__message_hello,--wrap=sherd__executor_submit
+ * link: -Wl,--wrap=sherd__job_new
  */
 #include <math.h>
 #include <signal.h>
