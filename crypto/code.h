@@ -19,7 +19,10 @@
 typedef enum sherd__code_cut {
     /** The left operand is cut by rows into K blocks; the right one is used whole with each of
      *  them. An answer decodes to one value for each block. */
-    SHERD__CUT_ROWS
+    SHERD__CUT_ROWS,
+    /** The left operand is cut by columns into K blocks and the right one by rows; the product is
+     *  the sum of the blocks' products. An answer is as large as the product. */
+    SHERD__CUT_INNER
 } sherd__code_cut;
 
 typedef struct sherd__code {

@@ -81,7 +81,7 @@ void sherd__share_redraw(share *d)
 void sherd__share_put_by(share *d, share_panel *p, size_t rows)
 {
     size_t each = d->p.primes_len * TRIALS * sizeof(double), all = 0;
-    if (p->ru) all += each * d->a.terms * d->k;
+    if (p->ru) all += each * d->a.terms * d->depth;
     if (p->ur) all += each * d->a.terms * rows;
     d->held -= p->held;
     p->held = 0;
@@ -146,7 +146,7 @@ static int table(share *d, uint32_t tile, uint32_t panel, share_spot *spot)
     if (err) return err;
     const double *x = d->transposed ? share_panel_of(d, panel)->ur : share_panel_of(d, panel)->ru;
     const double *y = d->transposed ? spot->ds : d->tile[tile].vs;
-    size_t len = d->transposed ? sherd__share_answer_rows(d, panel) : d->k;
+    size_t len = d->transposed ? sherd__share_answer_rows(d, panel) : d->depth;
     uint32_t trials = d->p.primes_len * TRIALS;
     uint32_t *g = sherd__share_secret(trials, d->a.terms, d->b.terms, sizeof *g);
     if (!g) return SHERD_ENOMEM;
