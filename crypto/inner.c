@@ -59,17 +59,21 @@ static uint64_t share_weight(const sherd__lcc *c, uint32_t p, uint32_t share)
     return lcc_power(below, p - 2, p);
 }
 
-static void left_weights(const sherd__lcc *c, uint32_t p, uint32_t share, double *w)
+static int left_weights(const sherd__lcc *c, uint32_t p, uint32_t share, double *w)
 {
     uint64_t x = alpha(share), power = 1;
+    if (share >= c->shares || share >= p) return SHERD_EINVAL;
     for (uint32_t t = 0; t < c->masks; t++, power = power * x % p)
         w[c->blocks + t] = lcc_balanced(power, p);
     for (uint32_t j = 0; j < c->blocks; j++, power = power * x % p) w[j] = lcc_balanced(power, p);
+    return SHERD_OK;
 }
 
-static void right_weights(const sherd__lcc *c, uint32_t p, uint32_t share, double *w)
+static int right_weights(const sherd__lcc *c, uint32_t p, uint32_t share, double *w)
 {
-    uint64_t coefficient[POINTS_MAX + 1], x = alpha(share), power = share_weight(c, p, share);
+    uint64_t coefficient[POINTS_MAX + 1], x = alpha(share);
+    if (share >= c->shares || share >= p) return SHERD_EINVAL;
+    uint64_t power = share_weight(c, p, share);
     assert(c->shares == c->blocks + 2 * c->masks && c->shares <= POINTS_MAX);
     point_polynomial(c, p, coefficient);
     for (uint32_t t = 0; t < c->masks; t++, power = power * x % p)
@@ -79,6 +83,7 @@ static void right_weights(const sherd__lcc *c, uint32_t p, uint32_t share, doubl
         q = (q * x + coefficient[2 * c->masks + j + 1]) % p;
         w[j] = lcc_balanced(power * q % p, p);
     }
+    return SHERD_OK;
 }
 
 /* The product is the plain sum of the answers. */

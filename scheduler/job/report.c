@@ -7,6 +7,7 @@
 #include "core/wipe.h"
 #include "scheduler/cluster/internal.h"
 #include "scheduler/plan/encoding.h"
+#include "scheduler/plan/share_code.h"
 #include "sherd/product.h"
 
 void sherd_report_fini(sherd_report *r)
@@ -88,6 +89,7 @@ static const sherd_field report_fields[] = {
     COUNT(rows_skipped, U64, "all-zero rows that were not sent"),
     SHERD__FIELD_ENUM(sherd_report, encoding, sherd__encoding_names, "how A was sent"),
     COUNT(tasks_csr, U64, "tasks with a panel in CSR"),
+    SHERD__FIELD_ENUM(sherd_report, code, sherd__code_names, "code of the shares"),
     COUNT(blocks, U32, "blocks that A was cut into"),
     COUNT(threshold, U32, "answers that recover a product"),
     COUNT(domains, U32, "domains of the nodes"),

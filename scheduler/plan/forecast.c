@@ -29,6 +29,7 @@
 #include "scheduler/plan/forecast.h"
 #include "scheduler/plan/kernel_rates.h"
 #include "scheduler/plan/profile.h"
+#include "scheduler/plan/share_code.h"
 #include "wire/cipher.h"
 #include "wire/link_rate.h"
 
@@ -236,6 +237,7 @@ static void look(sherd_forecast *out, const forecast *w)
     out->local = !w->nodes.remote;
     out->primes = p->primes_len;
     out->blocks = p->code.blocks;
+    if (p->coded_by) out->code = sherd__share_code_number(p->coded_by);
     out->threshold = shape.threshold;
     out->slack = shape.threshold ? shape.slots - shape.threshold : 0;
     out->panels = shape.panels;
@@ -537,6 +539,7 @@ static const sherd_field forecast_fields[] = {
     SHERD__FIELD(sherd_forecast, scheme, U32, "", "number of the scheme"),
     SHERD__FIELD(sherd_forecast, nodes, U32, "", "nodes"),
     SHERD__FIELD(sherd_forecast, primes, U32, "", "primes; 0: one product in float64"),
+    SHERD__FIELD_ENUM(sherd_forecast, code, sherd__code_names, "code of the shares"),
     SHERD__FIELD(sherd_forecast, blocks, U32, "", "blocks that A is cut into"),
     SHERD__FIELD(sherd_forecast, threshold, U32, "", "answers that decode"),
     SHERD__FIELD(sherd_forecast, slack, U32, "", "answers that may be missing"),

@@ -31,9 +31,10 @@ static int weights(share *d)
         d->a.w[q] = wa;
         d->b_weights[q] = wb;
         for (uint32_t i = 0; i < c->shares; i++, wa += terms, wb += wide) {
-            d->p.by->left(c, d->p.primes[q], i, wa);
+            int err = d->p.by->left(c, d->p.primes[q], i, wa);
+            if (!err && !d->p.public_b) err = d->p.by->right(c, d->p.primes[q], i, wb);
+            if (err) return err;
             if (d->p.public_b) *wb = 1;
-            else d->p.by->right(c, d->p.primes[q], i, wb);
         }
     }
     return SHERD_OK;

@@ -37,10 +37,10 @@ static void the_weights_are_those_of_the_example(void **s)
     const sherd__lcc c = { 2, 1, 4 };
     double w[3];
     for (uint32_t i = 0; i < 4; i++) {
-        inner->left(&c, p, i, w);
+        assert_int_equal(inner->left(&c, p, i, w), 0);
         assert_true(sherd__residue_canonical(w, 3, p));
         for (uint32_t j = 0; j < 3; j++) assert_int_equal(weight(w[j], p), left[j][i]);
-        inner->right(&c, p, i, w);
+        assert_int_equal(inner->right(&c, p, i, w), 0);
         assert_true(sherd__residue_canonical(w, 3, p));
         for (uint32_t j = 0; j < 3; j++) assert_int_equal(weight(w[j], p), right[j][i]);
     }
@@ -79,6 +79,13 @@ static void codes_with_coinciding_points_or_other_sizes_are_refused(void **s)
                 assert_int_equal(inner->check(&c, primes[i]),
                                  c.shares <= primes[i] ? SHERD_OK : SHERD_EINVAL);
             assert_int_equal(inner->check(&c, 5931643), SHERD_EINVAL); /* not a prime */
+            double w[MOST];
+            assert_int_equal(inner->left(&c, 251, c.shares, w), SHERD_EINVAL);
+            assert_int_equal(inner->right(&c, 251, c.shares, w), SHERD_EINVAL);
+            for (uint32_t p = 5; p < c.shares; p += 2) { /* points coincide */
+                assert_int_equal(inner->left(&c, p, p, w), SHERD_EINVAL);
+                assert_int_equal(inner->right(&c, p, p, w), SHERD_EINVAL);
+            }
         }
 }
 
@@ -94,10 +101,10 @@ static uint64_t answer_sum(const sherd__lcc *c, uint32_t p, const int64_t *a, co
     double w[MOST];
     for (uint32_t i = 0; i < c->shares; i++) {
         uint64_t u = 0, v = 0;
-        inner->left(c, p, i, w);
+        assert_int_equal(inner->left(c, p, i, w), 0);
         assert_true(sherd__residue_canonical(w, terms, p));
         for (uint32_t j = 0; j < terms; j++) u = (u + weight(w[j], p) * lcc_mod(a[j], p)) % p;
-        inner->right(c, p, i, w);
+        assert_int_equal(inner->right(c, p, i, w), 0);
         assert_true(sherd__residue_canonical(w, terms, p));
         for (uint32_t j = 0; j < terms; j++) v = (v + weight(w[j], p) * lcc_mod(b[j], p)) % p;
         if (i != missing) all = (all + u * v) % p;
@@ -143,7 +150,7 @@ static void a_missing_answer_changes_the_sum(void **s)
 
 /* --- hiding ---------------------------------------------------------------------------------- */
 
-typedef void weights(const sherd__lcc *c, uint32_t p, uint32_t share, double *w);
+typedef int weights(const sherd__lcc *c, uint32_t p, uint32_t share, double *w);
 
 static uint32_t power(uint32_t x, uint32_t e)
 {
@@ -163,7 +170,7 @@ static void count_views(const sherd__lcc *c, uint32_t p, weights *of, const uint
         for (uint32_t i = 0; i < c->shares; i++) {
             uint64_t x = 0;
             if (!(set >> i & 1)) continue;
-            of(c, p, i, w);
+            assert_int_equal(of(c, p, i, w), 0);
             for (uint32_t j = 0; j < c->blocks; j++) x += weight(w[j], p) * block[j];
             for (uint32_t t = 0, rest = masks; t < c->masks; t++, rest /= p)
                 x += weight(w[c->blocks + t], p) * (rest % p);

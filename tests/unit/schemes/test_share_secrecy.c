@@ -266,7 +266,7 @@ static void two_shares_of_zeros_look_uniform_and_three_do_not(void **state)
     double w[3][4];
     for (uint32_t i = 0; i < 3; i++) {
         s[i] = share_hidden(&x, (sherd__cell){ i, 0, 0 }, NULL);
-        sherd__lcc_encode_weights(&x.p.code, p, i, w[i]);
+        assert_int_equal(sherd__lcc_encode_weights(&x.p.code, p, i, w[i]), 0);
     }
     for (int i = 0; i < 50; i++) {
         uint64_t a = i ? share_below(p) : 1, b = i ? share_below(p) : 0;
