@@ -207,7 +207,7 @@ static int attack_blocks(const sherd__attack *by, const part *of, const sherd__c
         k.subject = subject;
         size_t have = at_block(&k, truth, seen, opt->share_rows ? opt->share_rows : seen->rows, b);
         err = count_block(by, &k, &in, p, line);
-        if (!err && by->gallery && b == 0 && of->cols == truth->a.cols && pub && have >= f.kept)
+        if (!err && by->gallery && b == 0 && pub && have >= f.kept)
             err = sherd__clear_draw(by->gallery, &k, truth, to, in.rebuilt[0]);
     }
     if (!err && pub && !opt->sketch) err = recognise(by, of);

@@ -77,22 +77,30 @@ int sherd__shares_jobs(const sherd__views *v, uint64_t **jobs, size_t *len)
 
 /* ---- the code -------------------------------------------------------------------------------- */
 
-static sherd__shares_kind kind_of(const shares_node *nodes, size_t len, uint64_t n)
+/* Returns whether shares of so many columns are parts of the columns of A, as the auditor says, or
+ * as its data show. */
+static bool by_columns(size_t cols, const sherd__shares_want *w)
+{
+    return w->code == SHERD_CODE_AUTO ? w->cols > cols : w->code == SHERD_CODE_INNER;
+}
+
+static sherd__shares_kind kind_of(const shares_node *nodes, size_t len, const sherd__shares_want *w)
 {
     uint64_t right = 0, rows = 0;
     size_t have = 0;
-    bool same = true;
+    bool same = true, inner = false;
     for (size_t i = 0; i < len; i++) {
         if (!nodes[i].tiles) continue;
         if (right && nodes[i].right_operands[0] != right) same = false;
         right = nodes[i].right_operands[0];
         rows += nodes[i].a.rows;
+        inner = inner || by_columns(nodes[i].a.cols, w);
         have++;
     }
-    if (have > 1 && !same) return SHERD__SHARES_BOTH;
-    return n > 0 && rows == n ? SHERD__SHARES_BLIND
-           : have > 1         ? SHERD__SHARES_ONE
-                              : SHERD__SHARES_BOTH;
+    if (inner || (have > 1 && !same)) return SHERD__SHARES_BOTH;
+    return w->n > 0 && rows == w->n ? SHERD__SHARES_BLIND
+           : have > 1               ? SHERD__SHARES_ONE
+                                    : SHERD__SHARES_BOTH;
 }
 
 /* Chooses the inner-product code, whose shares have all rows of A, and some of its columns. */
@@ -123,8 +131,7 @@ static int choose_code(sherd__shares *s, uint32_t shares, size_t cols, const she
     const uint32_t masks = w->masks;
     const uint64_t n = w->n;
     bool both = s->kind == SHERD__SHARES_BOTH;
-    bool inner = w->code == SHERD_CODE_AUTO ? both && w->cols > cols : w->code == SHERD_CODE_INNER;
-    if (inner) return choose_inner(s, shares, cols, w, d);
+    if (both && by_columns(cols, w)) return choose_inner(s, shares, cols, w, d);
     uint32_t blocks = sherd__lcc_blocks(shares, masks, w->spare, both);
     uint64_t h = s->share_rows;
     if (n > 0)
@@ -384,7 +391,7 @@ static int number_shares(sherd__shares *s, shares_node **nodes, size_t *len, con
     const shares_panel *a = common(*nodes, *len, 0, 0);
     uint32_t step = 0, most = 0, *number;
     bool agree = true;
-    s->kind = kind_of(*nodes, *len, w->n);
+    s->kind = kind_of(*nodes, *len, w);
     if (!a || *len < 2 || s->kind == SHERD__SHARES_BLIND ||
         (s->kind == SHERD__SHARES_ONE && w->n == 0))
         return SHERD_OK;
@@ -434,7 +441,7 @@ static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const share
     for (size_t i = 0; i < len; i++)
         if (nodes[i].tiles + (size_t)1 > parts) parts = nodes[i].tiles + (size_t)1;
     most = parts * len * SHERD__TABLE_PRIMES;
-    if (!cut) s->kind = kind_of(nodes, len, w->n);
+    if (!cut) s->kind = kind_of(nodes, len, w);
     s->parts = sherd__calloc(parts, sizeof *s->parts);
     if (!cut) s->rows = sherd__calloc(len, sizeof *s->rows);
     s->arrays = sherd__calloc(most, sizeof *s->arrays);
