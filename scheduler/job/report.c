@@ -89,7 +89,6 @@ static const sherd_field report_fields[] = {
     COUNT(rows_skipped, U64, "all-zero rows that were not sent"),
     SHERD__FIELD_ENUM(sherd_report, encoding, sherd__encoding_names, "how A was sent"),
     COUNT(tasks_csr, U64, "tasks with a panel in CSR"),
-    SHERD__FIELD_ENUM(sherd_report, code, sherd__code_names, "code of the shares"),
     COUNT(blocks, U32, "blocks that A was cut into"),
     COUNT(threshold, U32, "answers that recover a product"),
     COUNT(domains, U32, "domains of the nodes"),
@@ -113,6 +112,7 @@ static const sherd_field report_fields[] = {
     COUNT(pace_node, U32, "node that the others waited for, from 1; 0: none"),
     SHERD__FIELD(sherd_report, pace_seconds, F64, "s", "time in which that node owed answers"),
     SHERD__FIELD(sherd_report, pace_others, F64, "s", "median of the other nodes' times"),
+    SHERD__FIELD_ENUM(sherd_report, code, sherd__code_names, "code of the shares"),
 };
 SHERD__FIELDS(sherd_report, report_fields)
 

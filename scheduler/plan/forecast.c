@@ -539,7 +539,6 @@ static const sherd_field forecast_fields[] = {
     SHERD__FIELD(sherd_forecast, scheme, U32, "", "number of the scheme"),
     SHERD__FIELD(sherd_forecast, nodes, U32, "", "nodes"),
     SHERD__FIELD(sherd_forecast, primes, U32, "", "primes; 0: one product in float64"),
-    SHERD__FIELD_ENUM(sherd_forecast, code, sherd__code_names, "code of the shares"),
     SHERD__FIELD(sherd_forecast, blocks, U32, "", "blocks that A is cut into"),
     SHERD__FIELD(sherd_forecast, threshold, U32, "", "answers that decode"),
     SHERD__FIELD(sherd_forecast, slack, U32, "", "answers that may be missing"),
@@ -572,5 +571,6 @@ static const sherd_field forecast_fields[] = {
     SHERD__FIELD(sherd_forecast, rates.link, F64, "bytes/s", "rate of all links together"),
     SHERD__FIELD(sherd_forecast, latency, F64, "s", "until the answer of a small task is here"),
     SHERD__FIELD(sherd_forecast, local, BOOL, "", "the nodes share this machine's cores"),
+    SHERD__FIELD_ENUM(sherd_forecast, code, sherd__code_names, "code of the shares"),
 };
 SHERD__FIELDS(sherd_forecast, forecast_fields)
