@@ -251,7 +251,8 @@ int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__s
     if (c == SHERD__CONTROL_POINT) {
         memory *m = v->memory;
         sherd__lcc lcc = { code->blocks, code->masks, code->shares };
-        for (uint32_t i = 0; i < code->shares; i++) m->alpha[i] = sherd__lcc_alpha(&lcc, i);
+        for (uint32_t i = 0; i < code->shares; i++)
+            m->alpha[i] = sherd__lcc_alpha(&lcc, code->primes[0], i);
         m->alpha[0] = code->beta ? code->beta[0] : sherd__lcc_beta(0);
         v->code.alpha = m->alpha;
     }

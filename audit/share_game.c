@@ -1,7 +1,7 @@
 /*
  * The game against the scheme's own code: operands are hidden by the functions that hide them in a
- * run (crypto/mask.h, crypto/lagrange.h, crypto/byte_code.h for primes below 256). Entropy comes
- * from the audit's seed instead of getrandom, so that a report can be reproduced.
+ * run (crypto/mask.h, crypto/code.h, crypto/byte_code.h for primes below 256). Entropy comes from
+ * the audit's seed instead of getrandom, so that a report can be reproduced.
  */
 #include <math.h>
 #include <string.h>
@@ -12,12 +12,15 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "crypto/byte_code.h"
-#include "crypto/lagrange.h"
+#include "crypto/inner.h"
 #include "crypto/mask.h"
 #include "schemes/blind/blind.h"
 
+typedef int weights_fn(const sherd__lcc *c, uint32_t p, uint32_t share, double *w);
+
 typedef struct hiding {
     const sherd__seen_code *code;
+    weights_fn *weights_of;
     sherd__lcc lcc;
     size_t rows, cols;
     sherd__entropy entropy;
@@ -53,7 +56,8 @@ static int share(hiding *h, sherd__masks *m, uint32_t prime, const double *const
     if (err != 0) return err;
     for (uint32_t j = 0; j < c->blocks; j++) sherd__residue_from_f64(blocks[j], n, p, h->in[j]);
     for (uint32_t i = 0; i < h->members; i++) {
-        sherd__lcc_encode_weights(&h->lcc, p, i, h->weights + (size_t)i * len);
+        err = h->weights_of(&h->lcc, p, i, h->weights + (size_t)i * len);
+        if (err != 0) return err;
         to[i] = h->packed + (size_t)i * SHERD__RESIDUE_BYTES * n;
     }
     sherd__lcc_encode(h->weights, h->members, len, p, (const double *const *)h->in, n, to);
@@ -85,7 +89,8 @@ static int share_bytes(hiding *h, sherd__masks *m, uint32_t prime, const double 
     }
     for (uint32_t i = 0; i < h->members && err == 0; i++) {
         uint8_t *to = h->packed + (len + i) * n;
-        sherd__lcc_encode_weights(&h->lcc, p, i, weight);
+        err = h->weights_of(&h->lcc, p, i, weight);
+        if (err != 0) return err;
         for (uint32_t j = 0; j < len; j++) w[j] = (int8_t)weight[j];
         sherd__bytes_combine(w, 1, len, p, false, in, n, &to);
         for (size_t e = 0; e < n; e++) out[i * c->primes_len + prime][e] = to[e];
@@ -145,6 +150,13 @@ static void hiding_close(hiding *h)
     sherd__masks_free(h->file);
 }
 
+static weights_fn *weights_of(const sherd__seen_code *c)
+{
+    return c->form == SHERD__SEEN_LAGRANGE     ? sherd__code_lagrange.left
+           : c->form == SHERD__SEEN_INNER_LEFT ? sherd__code_inner.left
+                                               : sherd__code_inner.right;
+}
+
 static int usable(const sherd__seen_code *c, size_t rows, size_t cols, sherd_diag *d)
 {
     size_t n;
@@ -161,6 +173,7 @@ int sherd__audit_share_hide(const sherd__seen_code *code, sherd__code_blocks of,
                             const sherd__entropy *e, uint32_t *const *out)
 {
     hiding h = { .code = code,
+                 .weights_of = weights_of(code),
                  .lcc = { code->blocks, code->masks, code->shares },
                  .rows = of.rows,
                  .cols = of.cols,
@@ -184,6 +197,7 @@ int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code,
     int err = usable(code, of.rows, of.cols, d);
     if (err != 0) return err;
     hiding h = { .code = code,
+                 .weights_of = weights_of(code),
                  .lcc = { code->blocks, code->masks, code->shares },
                  .rows = of.rows,
                  .cols = of.cols,

@@ -61,9 +61,10 @@ static void say_scheme(const sherd__product_run *w, char *out, size_t size)
     if (hidden && s->withstands == SHERD_WITHSTANDS_SOME) {
         snprintf(out, size,
                  "%s (any %" PRIu32 " of %" PRIu32
-                 " domains together learn nothing of A%s; %" PRIu32 " answers give the product)",
+                 " domains together learn nothing of A%s; %s%" PRIu32 " answers give the product)",
                  s->name, w->info.options->colluding, r->domains_used,
-                 s->hides_b ? " or B" : "; B is public", r->threshold);
+                 s->hides_b ? " or B" : "; B is public",
+                 r->code == SHERD_CODE_INNER ? "code inner: all " : "", r->threshold);
         return;
     }
     if (hidden || !shuffled(w)) {
@@ -451,8 +452,8 @@ static void add_pace(const sherd__product_run *w, json_t *obj)
 
 static void add_settings(const sherd__product_run *w, json_t *obj)
 {
-    static const char *const coded[] = { "blocks", "threshold", "encodings", "tasks_cancelled",
-                                         NULL };
+    static const char *const coded[] = { "code",      "blocks",          "threshold",
+                                         "encodings", "tasks_cancelled", NULL };
     static const char *const masked[] = { "masks_left", NULL };
     const sherd_scheme_info *s = scheme_of(w);
     json_object_set_new(obj, "scheme", json_string(s->name));

@@ -3,7 +3,9 @@
 
 #include <stddef.h>
 
-const sherd__code *const sherd__codes[] = { &sherd__code_lagrange, NULL };
+#include "crypto/inner.h"
+
+const sherd__code *const sherd__codes[] = { &sherd__code_lagrange, &sherd__code_inner, NULL };
 
 uint32_t sherd__code_right_blocks(const sherd__code *code, const sherd__lcc *c)
 {

@@ -19,7 +19,10 @@
 typedef enum sherd__code_cut {
     /** The left operand is cut by rows into K blocks; the right one is used whole with each of
      *  them. An answer decodes to one value for each block. */
-    SHERD__CUT_ROWS
+    SHERD__CUT_ROWS,
+    /** The left operand is cut by columns into K blocks and the right one by rows; the product is
+     *  the sum of the blocks' products. An answer is as large as the product. */
+    SHERD__CUT_INNER
 } sherd__code_cut;
 
 typedef struct sherd__code {
@@ -35,9 +38,10 @@ typedef struct sherd__code {
      *  points are distinct modulo p. */
     int (*check)(const sherd__lcc *c, uint32_t p);
     /** Compute the canonical weights of a share's blocks, followed by those of its masks: of the
-     *  left operand K+T numbers, of the right one sherd__code_right_blocks + T. */
-    void (*left)(const sherd__lcc *c, uint32_t p, uint32_t share, double *w);
-    void (*right)(const sherd__lcc *c, uint32_t p, uint32_t share, double *w);
+     *  left operand K+T numbers, of the right one sherd__code_right_blocks + T. SHERD_EINVAL: no
+     *  point is left for this share modulo p; w is unchanged then. */
+    int (*left)(const sherd__lcc *c, uint32_t p, uint32_t share, double *w);
+    int (*right)(const sherd__lcc *c, uint32_t p, uint32_t share, double *w);
     /** Computes len = threshold canonical weights w[i]: the sum of w[i] times the answer of
      *  share[i] is the product's block number `block`. The shares are distinct. */
     void (*decode)(const sherd__lcc *c, uint32_t p, uint32_t block, const uint32_t *share,

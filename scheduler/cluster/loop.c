@@ -342,6 +342,7 @@ int sherd__cluster_coding(sherd_cluster *c, uint64_t job, const sherd__prepared 
     const sherd__record_coded coded = {
         .job = job,
         .scheme = p->scheme->name,
+        .code = p->coded_by->name,
         .blocks = p->code.blocks,
         .masks = p->code.masks,
         .shares = p->code.shares,

@@ -229,7 +229,7 @@ void sherd__report_add(sherd_report *r, sherd_report *before)
  * used. Everything is encoded again, with fresh masks and in fewer blocks, for the domains that are
  * left: answers of two encodings cannot be combined. A node that is up may have refused its work or
  * be silent. Therefore only domains that could still answer count. Their number decreases each
- * time, so the loop ends.
+ * time, so the loop ends. Any code will do: one that needs every node is no longer possible.
  */
 static int again(const sherd__product_call *first, const sherd__matrices *m, double began,
                  uint32_t alive, sherd_diag *d)
@@ -241,6 +241,7 @@ static int again(const sherd__product_call *first, const sherd__matrices *m, dou
     const sherd__product_call call = { first->cluster, &nodes, &fewer, r };
     int err = SHERD_EFEWNODES;
     fewer.spare = 0;
+    fewer.code = SHERD_CODE_AUTO;
     for (uint32_t encodings = 2; alive != NOT_STARVED; encodings++) {
         uint32_t left, ms;
         sherd_diag last = *d;

@@ -29,6 +29,7 @@
 #include "scheduler/plan/forecast.h"
 #include "scheduler/plan/kernel_rates.h"
 #include "scheduler/plan/profile.h"
+#include "scheduler/plan/share_code.h"
 #include "wire/cipher.h"
 #include "wire/link_rate.h"
 
@@ -236,6 +237,7 @@ static void look(sherd_forecast *out, const forecast *w)
     out->local = !w->nodes.remote;
     out->primes = p->primes_len;
     out->blocks = p->code.blocks;
+    if (p->coded_by) out->code = sherd__share_code_number(p->coded_by);
     out->threshold = shape.threshold;
     out->slack = shape.threshold ? shape.slots - shape.threshold : 0;
     out->panels = shape.panels;
@@ -572,5 +574,6 @@ static const sherd_field forecast_fields[] = {
     SHERD__FIELD(sherd_forecast, rates.link, F64, "bytes/s", "rate of all links together"),
     SHERD__FIELD(sherd_forecast, latency, F64, "s", "until the answer of a small task is here"),
     SHERD__FIELD(sherd_forecast, local, BOOL, "", "the nodes share this machine's cores"),
+    SHERD__FIELD_ENUM(sherd_forecast, code, sherd__code_names, "code of the shares"),
 };
 SHERD__FIELDS(sherd_forecast, forecast_fields)

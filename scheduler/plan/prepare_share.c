@@ -16,6 +16,7 @@
 #include "matrix/residue_bytes.h"
 #include "matrix/windows.h"
 #include "scheduler/plan/prepare_internal.h"
+#include "scheduler/plan/share_code.h"
 #include "schemes/partition/partition.h"
 #include "schemes/share/share.h"
 #include "wire/session.h"
@@ -142,36 +143,6 @@ static double wire_bytes(const sherd__prepared *p)
     return (double)p->primes_len * (p->bytes ? 1 : SHERD__RESIDUE_BYTES);
 }
 
-/* Returns whether B is coded, too. */
-static bool codes_b(const sherd_product_options *opt)
-{
-    return sherd_scheme_get(opt->scheme)->hides_b;
-}
-
-static uint64_t share_least(const sherd_product_options *opt)
-{
-    uint64_t t = opt->colluding;
-    return opt->spare + (codes_b(opt) ? 2 * t : t) + 1;
-}
-
-static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product_options *opt,
-                   sherd_diag *d)
-{
-    char older[80] = "";
-    if (nodes->older)
-        snprintf(older, sizeof older,
-                 ", and %u of older nodes, which do not support windows of images", nodes->older);
-    return sherd__fail(d, SHERD_EFEWNODES,
-                       nodes->older ? "update the older nodes"
-                                    : "start more nodes in domains of their own, or lower "
-                                      "--colluding or --spare",
-                       "%u domain%s of nodes %s up%s; --scheme %s with --colluding %u and --spare "
-                       "%u needs %u or more",
-                       nodes->usable, nodes->usable == 1 ? "" : "s",
-                       nodes->usable == 1 ? "is" : "are", older,
-                       sherd_scheme_get(opt->scheme)->name, opt->colluding, opt->spare, need);
-}
-
 /* Returns the nodes that can take part: older ones cannot process windows of images. */
 static sherd__nodes able(const sherd__nodes *nodes, bool windows)
 {
@@ -179,43 +150,6 @@ static sherd__nodes able(const sherd__nodes *nodes, bool windows)
     if (!windows || out.older > out.usable) out.older = 0;
     out.usable -= out.older;
     return out;
-}
-
-/* Returns how many spare domains are left. Domains that are not up count as spare, because the user
- * declared that the rest is enough. */
-static uint32_t spares_left(const sherd__nodes *nodes, const sherd_product_options *opt)
-{
-    uint32_t lost = nodes->domains - nodes->usable;
-    return lost < opt->spare ? opt->spare - lost : 0;
-}
-
-static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *nodes,
-                       const sherd_product_options *opt, sherd_diag *d)
-{
-    bool both = codes_b(opt);
-    uint32_t t = opt->colluding;
-    uint32_t spare = spares_left(nodes, opt);
-    uint64_t least = share_least(opt), now = least - opt->spare + spare;
-    if (t == 0)
-        return sherd__fail(d, SHERD_EINVAL, "give 1 or more, or use --scheme plain",
-                           "--colluding 0 would hide nothing from a single node");
-    if (nodes->domain_fault)
-        return sherd__fail(d, SHERD_EFORMAT, nodes->domain_hint, "%s", nodes->domain_fault);
-    if (least > SHERD__LCC_SHARES_MAX || nodes->usable < now)
-        return too_few(nodes, (uint32_t)(least < UINT32_MAX ? least : UINT32_MAX), opt, d);
-    const sherd__code *by = sherd__codes[0];
-    uint32_t k = by->blocks(nodes->usable, t, spare, both);
-    if (k > SHERD__LCC_BLOCKS_MAX - t) k = SHERD__LCC_BLOCKS_MAX - t;
-    if (k > rows) k = rows ? (uint32_t)rows : 1;
-    p->code = (sherd__lcc){ .blocks = k, .masks = t, .shares = nodes->domains };
-    p->coded_by = by;
-    p->threshold = by->threshold(k, t, both);
-    for (uint32_t i = 0; i < p->primes_len; i++)
-        if (by->check(&p->code, p->primes[i]))
-            return sherd__fail(d, SHERD_EINVAL, "use fewer nodes, or a smaller --colluding",
-                               "%u blocks, %u masks and %u shares are more than can be encoded", k,
-                               t, nodes->domains);
-    return SHERD_OK;
 }
 
 /* The dimensions of a product. A share of A has `rows` rows of `left` numbers. Each of them makes
@@ -239,7 +173,8 @@ static checks checks_of(const sherd__prepared *p, const work *k)
 {
     double blocks = p->code.blocks, masks = p->code.masks, terms = blocks + masks;
     double trials = 2, number = trials * sizeof(double) * p->primes_len;
-    checks c = { .each = number * (blocks + 2 * masks + 1) * (double)k->inner };
+    double right = sherd__code_right_blocks(p->coded_by, &p->code) + masks;
+    checks c = { .each = number * (terms + right) * (double)k->inner };
     if (k->transposed_too) c.row = number * 2 * terms * (double)k->each;
     if (k->line) { /* r for each position in an image; images, until windows are made of them */
         c.row += trials * sizeof(double) * (double)k->each;
@@ -358,7 +293,7 @@ typedef int attempt(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_d
 static int for_most(const sherd__nodes *all, const sherd_product_options *opt, attempt *try,
                     void *ctx, sherd_diag *d)
 {
-    uint64_t needed = share_least(opt) - opt->spare;
+    uint64_t needed = sherd__share_least(opt) - opt->spare;
     uint32_t most = all->budgets && all->usable > needed ? all->usable - (uint32_t)needed : 0;
     uint32_t chosen = most, tried = most;
     double fewest = INFINITY, tasks = 0;
@@ -400,7 +335,7 @@ static int open_scheme(sherd__prepared *p, const sherd__matrices *m, size_t part
         .ldc = m->ld,
         .by = p->coded_by,
         .code = p->code,
-        .public_b = !codes_b(opt),
+        .public_b = !sherd__share_codes_b(opt),
         .left_stays = part > 0,
         .part_rows = part,
         .panel_rows = p->plan.panel_rows,
@@ -420,7 +355,7 @@ static int open_scheme(sherd__prepared *p, const sherd__matrices *m, size_t part
     p->coded_rows = m->a.rows;
     p->coded_cols = m->a.cols;
     p->coded_part = part ? part : m->a.rows;
-    size_t rows = (m->a.rows + p->code.blocks - 1) / p->code.blocks;
+    size_t rows = sherd__share_code_rows(p, m->a.rows);
     for (uint32_t i = 0; i < p->slots; i++) p->planned[i] = (uint32_t)rows;
     return SHERD_OK;
 }
@@ -463,16 +398,18 @@ static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, size_t *p
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
     size_t sums = part * k->each;
     *panel_rows = SIZE_MAX;
-    const bool hides_b = codes_b(opt);
+    const sherd__code *lagrange = sherd__codes[0];
+    const bool hides_b = sherd__share_codes_b(opt);
     const byte_use use = { t->how->windows || !hides_b ? NULL : nodes, k->inner };
     const size_t both = hides_b && sums > k->inner ? sums : k->inner;
     int err = bounds(p, a, b, k->inner, opt, d);
     if (!err && !choose_primes(p, both, use, NULL) && p->bytes) {
-        err = choose_code(p, part, nodes, opt, NULL);
-        if (err != SHERD_EINVAL) return err ? choose_code(p, part, nodes, opt, d) : SHERD_OK;
+        err = sherd__share_code_fit(p, lagrange, part, nodes, opt, NULL);
+        if (err != SHERD_EINVAL)
+            return err ? sherd__share_code_fit(p, lagrange, part, nodes, opt, d) : SHERD_OK;
     }
     err = bounds(p, a, b, k->inner, opt, d);
-    if (!err) err = choose_code(p, part, nodes, opt, d);
+    if (!err) err = sherd__share_code_fit(p, lagrange, part, nodes, opt, d);
     if (err || sums <= k->inner || !hides_b) return err;
     uint32_t few = p->primes_len;
     size_t most = sherd__share_sum_max(sherd__primes_default.p, few, p->fixed_a.bound,
@@ -484,7 +421,7 @@ static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, size_t *p
         return SHERD_OK;
     }
     err = bounds(p, a, b, sums, opt, d);
-    return err ? err : choose_code(p, part, nodes, opt, d);
+    return err ? err : sherd__share_code_fit(p, sherd__codes[0], part, nodes, opt, d);
 }
 
 static work work_of(sherd_view a, const sherd_keep_options *how, bool transposed_too)
@@ -517,9 +454,8 @@ static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_
     size_t panel_rows, part = t->part;
     int err = kept_code(t, nodes, &panel_rows, d);
     if (err) return err;
-    k.rows = (part + p->code.blocks - 1) / p->code.blocks;
-    size_t all = t->a.rows / part * k.rows +
-                 (t->a.rows % part + p->code.blocks - 1) / p->code.blocks;
+    k.rows = sherd__share_code_rows(p, part);
+    size_t all = t->a.rows / part * k.rows + sherd__share_code_rows(p, t->a.rows % part);
     double share = wire_bytes(p) * (double)all * (double)t->a.cols;
     err = fit(p, &k, share, nodes, t->opt, d);
     if (err) return err;
@@ -539,7 +475,7 @@ static int share_keep(sherd__prepared *p, sherd_view a, const sherd_keep_options
 {
     double widest = 1;
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
-    work k = work_of(a, how, codes_b(opt));
+    work k = work_of(a, how, sherd__share_codes_b(opt));
     size_t part = how->part;
     const sherd__nodes some = able(all_nodes, how->windows != NULL), *nodes = &some;
     if (part > a.rows) part = a.rows ? a.rows : 1;
@@ -572,7 +508,8 @@ static int share_right(sherd__prepared *p, const sherd__kept_product *m,
 
 typedef struct share_attempt {
     sherd__prepared *p;
-    sherd_view a, b;
+    const sherd__matrices *m;
+    const sherd__code *by;
     const sherd_product_options *opt;
 } share_attempt;
 
@@ -580,22 +517,53 @@ static int code_share(void *ctx, const sherd__nodes *nodes, double *tasks, sherd
 {
     const share_attempt *t = ctx;
     sherd__prepared *p = t->p;
-    const byte_use use = { codes_b(t->opt) ? nodes : NULL, t->a.cols };
-    int err = choose_primes(p, t->a.cols, use, d);
-    if (!err) err = choose_code(p, t->a.rows, nodes, t->opt, p->bytes ? NULL : d);
-    if (err &&
-        p->bytes) { /* more points than the smallest prime has, or what 23 bits do not help */
-        err = choose_primes(p, t->a.cols, (byte_use){ 0 }, d);
-        if (!err) err = choose_code(p, t->a.rows, nodes, t->opt, d);
+    const byte_use use = { sherd__share_codes_b(t->opt) ? nodes : NULL, t->m->a.cols };
+    int err = choose_primes(p, t->m->a.cols, use, d);
+    if (!err)
+        err = sherd__share_code_fit(p, t->by, t->m->a.rows, nodes, t->opt, p->bytes ? NULL : d);
+    if (err && p->bytes) { /* the smallest prime may have too few points */
+        err = choose_primes(p, t->m->a.cols, (byte_use){ 0 }, d);
+        if (!err) err = sherd__share_code_fit(p, t->by, t->m->a.rows, nodes, t->opt, d);
     }
-    const work k = { .rows = err ? 0 : (t->a.rows + p->code.blocks - 1) / p->code.blocks,
-                     .left = t->a.cols,
+    if (err) return err;
+    size_t depth = sherd__share_code_depth(p, t->m->a.cols);
+    const work k = { .rows = sherd__share_code_rows(p, t->m->a.rows),
+                     .left = depth,
                      .each = 1,
-                     .right = t->b.cols,
-                     .inner = t->a.cols };
-    if (!err) err = fit(p, &k, 0, nodes, t->opt, d);
+                     .right = t->m->b.cols,
+                     .inner = depth };
+    err = fit(p, &k, 0, nodes, t->opt, d);
     if (!err) *tasks = tasks_of(&p->plan, &k);
     return err;
+}
+
+/* Plans a product by one code. */
+static int plan_code(const share_attempt *t, const sherd__nodes *nodes, sherd_diag *d)
+{
+    share_attempt own = *t;
+    double tasks;
+    return own.by->complete ? code_share(&own, nodes, &tasks, d)
+                            : for_most(nodes, own.opt, code_share, &own, d);
+}
+
+/* Plans by the code that is asked for, or by the one with the least predicted time of those that
+ * are possible. */
+static int plan_best(share_attempt *t, const sherd__nodes *nodes, sherd_diag *d)
+{
+    const sherd__code *asked = sherd__share_code_asked(t->opt);
+    const sherd__code *best = sherd__codes[0];
+    double least = INFINITY;
+    for (size_t i = 0; sherd__codes[i] && !asked; i++) {
+        sherd_diag own = { 0 };
+        t->by = sherd__codes[i];
+        if (plan_code(t, nodes, &own)) continue;
+        double seconds = sherd__share_code_seconds(t->p, t->m, nodes, t->opt);
+        if (seconds >= least) continue;
+        least = seconds;
+        best = t->by;
+    }
+    t->by = asked ? asked : best;
+    return plan_code(t, nodes, d);
 }
 
 static int share_prepare(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
@@ -603,9 +571,9 @@ static int share_prepare(sherd__prepared *p, const sherd__matrices *m, const she
 {
     const sherd__nodes some = able(nodes, false);
     p->exact = true;
-    share_attempt t = { p, m->a, m->b, opt };
+    share_attempt t = { p, m, NULL, opt };
     int err = bounds(p, m->a, m->b, m->a.cols, opt, d);
-    if (!err) err = for_most(&some, opt, code_share, &t, d);
+    if (!err) err = plan_best(&t, &some, d);
     if (err) return err;
     p->slots = p->code.shares;
     p->size_b = sherd_dtype_size((sherd_dtype)sherd__partition_dtype(m->b, true, &p->fixed_b));
@@ -622,11 +590,12 @@ static int share_range(sherd_view a, sherd_view b, const sherd_product_options *
 static void share_report(const sherd__prepared *p, sherd_report *r)
 {
     r->blocks = p->code.blocks;
+    r->code = sherd__share_code_number(p->coded_by);
 }
 
 const sherd__planner sherd__share_planner = {
     .range = share_range,
-    .least = share_least,
+    .least = sherd__share_least,
     .prepare = share_prepare,
     .keep = share_keep,
     .right = share_right,

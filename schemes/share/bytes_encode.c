@@ -76,6 +76,15 @@ static bool whole(const block *b)
                    : b->rows == RIGHT_ROWS && b->cols == RIGHT_COLS;
 }
 
+/* Reads n columns from `col` on, where blocks are ranges of columns. */
+static void load_columns(const share_operand *o, const share_span *span, size_t row, size_t col,
+                         size_t n, double *out)
+{
+    size_t there = col < o->v.cols ? least(n, o->v.cols - col) : 0;
+    if (there) sherd__fixed_row(&o->fixed, o->v, span->from + span->at + row, col, there, out);
+    memset(out + there, 0, (n - there) * sizeof *out);
+}
+
 /* Reads and quantises a block of every block of the code, and adds it to the hash of its run. */
 static int load(bytes_scratch *s, const block *b, sherd__binding_hash *h)
 {
@@ -87,7 +96,10 @@ static int load(bytes_scratch *s, const block *b, sherd__binding_hash *h)
     for (size_t i = 0; i < b->rows; i++) {
         for (size_t c = 0; c < b->cols; c += STEP) {
             size_t count = 0, n = least(STEP, b->cols - c);
-            for (size_t j = 0; j < o->blocks; j++) {
+            for (size_t j = 0; j < o->blocks && span->block_cols; j++)
+                load_columns(o, span, b->row + i, j * span->block_cols + b->col + c, n,
+                             s->data + j * AREA + place_of(b, i, c));
+            for (size_t j = 0; j < o->blocks && !span->block_cols; j++) {
                 double *out = s->data + j * AREA + place_of(b, i, c);
                 size_t at = j * span->height + span->at + b->row + i;
                 if (at >= span->limit) {
@@ -331,13 +343,13 @@ int sherd__share_bytes_pass(share *d, const share_source *of, bool left, uint8_t
 
 size_t sherd__share_bytes_runs(const share *d)
 {
-    return d->k ? pieces(d->tile_cols, d->bytes->loop_cols) : 0;
+    return d->depth ? pieces(d->tile_cols, d->bytes->loop_cols) : 0;
 }
 
 void sherd__share_bytes_loop_size(share *d)
 {
     share_bytes *y = d->bytes;
-    size_t strip = sherd__share_bytes_laid(d, TILE, d->k) * d->b.terms;
+    size_t strip = sherd__share_bytes_laid(d, TILE, d->depth) * d->b.terms;
     y->loop_cols = strip * (RIGHT_COLS / TILE) * 4 > CACHE_BYTES ? TILE : RIGHT_COLS;
     y->chunk_len = strip * (y->loop_cols / TILE);
     size_t chunks = CACHE_BYTES / (y->chunk_len ? y->chunk_len : 1);
@@ -361,13 +373,13 @@ static int fill_chunk(share *d, bytes_chunk *c, uint32_t tile, size_t index)
     share_bytes *y = d->bytes;
     const share_span span = chunk_span(d, tile, index);
     const share_source of = { &d->b, d->loop.masks, &span };
-    const size_t part = sherd__bytes_laid(TILE, d->k), each = y->chunk_len / d->b.terms;
+    const size_t part = sherd__bytes_laid(TILE, d->depth), each = y->chunk_len / d->b.terms;
     uint8_t *to[SHERD__LCC_BLOCKS_MAX];
     sherd__binding_hash hash = { 0 };
     c->used = 0;
     if (!c->terms && !(c->terms = sherd__share_secret(y->chunk_len, 1, 1, 1))) return SHERD_ENOMEM;
     int err = scratch_open(d, &y->loop_scratch);
-    for (size_t row = 0; row < d->k && !err; row += RIGHT_ROWS) {
+    for (size_t row = 0; row < d->depth && !err; row += RIGHT_ROWS) {
         const block b = block_of(&of, false, row, 0);
         err = make_terms(d, &y->loop_scratch, &b, &hash);
         for (uint32_t q = 0; q < d->p.primes_len && !err; q++)
@@ -408,7 +420,7 @@ int sherd__share_bytes_read(share *d, uint32_t slot, uint32_t tile, uint64_t off
                             size_t len)
 {
     const share_bytes *y = d->bytes;
-    const size_t part = sherd__bytes_laid(TILE, d->k), each = y->chunk_len / d->b.terms;
+    const size_t part = sherd__bytes_laid(TILE, d->depth), each = y->chunk_len / d->b.terms;
     const uint8_t *in[SHERD__LCC_BLOCKS_MAX];
     while (len) {
         size_t at = (size_t)(offset % each), n = part - at % part;
@@ -437,13 +449,13 @@ int sherd__share_bytes_project_b(share *d, uint32_t tile, const uint8_t *s, uint
         const share_span span = chunk_span(d, tile, index);
         const share_source of = { &d->b, d->b_masks, &span };
         sherd__binding_hash hash = { 0 };
-        for (size_t row = 0; row < d->k && !err; row += RIGHT_ROWS) {
+        for (size_t row = 0; row < d->depth && !err; row += RIGHT_ROWS) {
             const block b = block_of(&of, false, row, 0);
             err = make_terms(d, scratch, &b, &hash);
             for (uint32_t q = 0; q < d->p.primes_len && !err; q++)
                 for (uint32_t j = 0; j < d->b.terms && !err; j++) {
                     size_t col = index * d->bytes->loop_cols;
-                    uint8_t *to = vs + (((size_t)q * d->b.terms + j) * d->k + row) * CHECKS;
+                    uint8_t *to = vs + (((size_t)q * d->b.terms + j) * d->depth + row) * CHECKS;
                     const sherd__bytes_product x = { .p = d->p.primes[q],
                                                      .n = b.rows,
                                                      .k = b.cols,

@@ -110,7 +110,7 @@ void sherd__share_redraw(share *d)
 void sherd__share_put_by(share *d, share_panel *p, size_t rows)
 {
     size_t each = d->p.primes_len * TRIALS * sizeof(double), all = 0;
-    if (p->ru) all += each * d->a.terms * d->k;
+    if (p->ru) all += each * d->a.terms * d->depth;
     if (p->ur) all += each * d->a.terms * rows;
     d->held -= p->held;
     p->held = 0;
@@ -170,7 +170,7 @@ static int project_product(share *d, uint32_t tile, uint32_t panel)
     if (err || !d->bytes)
         return err ? err : project(d, &d->b, d->b_masks, &b, (share_probe){ .s = r->s }, &r->vs);
     if (r->vs) return SHERD_OK;
-    r->vs = sherd__share_secret(d->p.primes_len * CHECKS, d->b.terms, d->k, 1);
+    r->vs = sherd__share_secret(d->p.primes_len * CHECKS, d->b.terms, d->depth, 1);
     err = r->vs ? sherd__share_bytes_project_b(d, tile, r->s, r->vs) : SHERD_ENOMEM;
     if (err) drop(&r->vs);
     return err;
@@ -198,7 +198,7 @@ static int table(share *d, uint32_t tile, uint32_t panel, share_spot *spot)
     if (err) return err;
     const double *x = d->transposed ? share_panel_of(d, panel)->ur : share_panel_of(d, panel)->ru;
     const double *y = d->transposed ? spot->ds : d->tile[tile].vs;
-    size_t len = d->transposed ? sherd__share_answer_rows(d, panel) : d->k;
+    size_t len = d->transposed ? sherd__share_answer_rows(d, panel) : d->depth;
     uint32_t trials = d->p.primes_len * TRIALS;
     if (d->bytes) {
         spot->gram = sherd__share_secret(d->p.primes_len * CHECKS * CHECKS, d->a.terms, d->b.terms,

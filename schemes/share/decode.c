@@ -1,6 +1,6 @@
 /*
- * Decoding: any `threshold` accepted answers of a position are values of one polynomial, and the
- * blocks of C are its values at the blocks' points. Their residues are interpolated for each prime,
+ * Decoding: the blocks of C are weighted sums of any `threshold` accepted answers of a position
+ * (crypto/code.h), or C itself is, if A was cut by columns. Residues are summed for each prime,
  * recombined and rounded once, in pieces that stay in cache, directly into C. No error depends on
  * the values: only verified answers come here, and an error that depended on the decoded values
  * would be an oracle.
@@ -25,7 +25,7 @@
 /* Returns the number of rows of weights: one for each block, or one for their sum. */
 static uint32_t weight_rows(const share *d)
 {
-    return d->transposed ? 1 : d->p.code.blocks;
+    return d->transposed ? 1 : share_row_blocks(d);
 }
 
 /* Turns weights of one prime into bytes, times the factor of the recombination. */
@@ -44,7 +44,7 @@ static int make_weights(const share *d, const uint32_t *slots, double *w)
     double *one = sherd__alloc(len * sizeof *one);
     if (!one) return SHERD_ENOMEM;
     for (uint32_t q = 0; q < d->p.primes_len; q++) {
-        for (uint32_t j = 0; j < d->p.code.blocks; j++) {
+        for (uint32_t j = 0; j < share_row_blocks(d); j++) {
             d->p.by->decode(&d->p.code, d->p.primes[q], j, slots, len, one);
             for (uint32_t i = 0; i < len; i++) w[i] += one[i]; /* at most 64 below 2^22: exact */
             if (!d->transposed) w += len;
@@ -185,7 +185,7 @@ static int decode_blocks(share *d, const answers *a)
         size_t n = all - from < PIECE ? all - from : PIECE;
         int err = interpolate(d, a, from, n);
         if (err) return err;
-        for (uint32_t j = 0; j < d->p.code.blocks; j++) {
+        for (uint32_t j = 0; j < share_row_blocks(d); j++) {
             recombine(d, j, n, x);
             const place_in rows = { (to + j * span.height + span.at) * each,
                                     (to + span.limit) * each };

@@ -100,6 +100,20 @@ static int bind(const share_scratch *s, const share_operand *o, const share_span
     return err;
 }
 
+/* Reads one row of blocks that are ranges of columns. */
+static void load_columns(share_scratch *s, const share_operand *o, const share_span *span,
+                         size_t row, size_t to)
+{
+    size_t at = 0, from = span->from + span->at + row;
+    for (size_t j = 0; j < o->blocks; j++, at += span->block_cols) {
+        double *out = s->data + j * s->room + to * span->cols;
+        size_t left = at < o->v.cols ? o->v.cols - at : 0;
+        size_t n = left < span->cols ? left : span->cols;
+        if (n) sherd__fixed_row(&o->fixed, o->v, from, at, n, out);
+        memset(out + n, 0, (span->cols - n) * sizeof *out);
+    }
+}
+
 int sherd__share_load(share_scratch *s, const share_operand *o, const share_span *span, size_t row,
                       size_t rows, sherd__binding_hash *h)
 {
@@ -107,6 +121,10 @@ int sherd__share_load(share_scratch *s, const share_operand *o, const share_span
     double *to[SHERD__LCC_BLOCKS_MAX];
     for (size_t i = 0; i < rows; i++) {
         size_t count = 0;
+        if (span->block_cols) {
+            load_columns(s, o, span, row + i, i);
+            continue;
+        }
         for (size_t j = 0; j < o->blocks; j++) {
             double *out = s->data + j * s->room + i * span->cols;
             size_t at = j * span->height + span->at + row + i;

@@ -36,14 +36,14 @@ sherd__fragment_info sherd__share_residues(const share *d, share_side side, size
 size_t sherd__share_tile_runs(const share *d)
 {
     if (d->bytes) return sherd__share_bytes_runs(d);
-    return d->loop.rows ? (d->k + d->loop.rows - 1) / d->loop.rows : 0;
+    return d->loop.rows ? (d->depth + d->loop.rows - 1) / d->loop.rows : 0;
 }
 
 share_part sherd__share_part(const share *d, uint32_t panel)
 {
     size_t i = (d->first + panel) / d->part_panels, from = i * d->p.part_rows;
     size_t rows = d->n - from < d->p.part_rows ? d->n - from : d->p.part_rows;
-    return (share_part){ from, rows, i * d->h, (rows - 1) / d->p.code.blocks + 1 };
+    return (share_part){ from, rows, i * d->h, (rows - 1) / share_row_blocks(d) + 1 };
 }
 
 static size_t panel_at(const share *d, uint32_t panel)
@@ -68,7 +68,8 @@ share_span sherd__share_span_a(const share *d, uint32_t panel)
     size_t at = panel_at(d, panel);
     return (share_span){ .row = p.row + at,
                          .rows = sherd__share_panel_rows(d, panel),
-                         .cols = d->p.a.cols,
+                         .cols = d->windows.count ? d->p.a.cols : d->depth,
+                         .block_cols = share_cuts_inner(d) ? d->depth : 0,
                          .at = at,
                          .height = p.height,
                          .from = p.from,
@@ -94,10 +95,10 @@ share_span sherd__share_span_d(const share *d, uint32_t tile, uint32_t panel)
 
 share_span sherd__share_span_b(const share *d, uint32_t tile)
 {
-    return (share_span){ .rows = d->k,
+    return (share_span){ .rows = d->depth,
                          .col = (size_t)tile * d->tile_cols,
                          .cols = share_tile_width(d, tile),
-                         .height = d->k,
+                         .height = d->depth,
                          .limit = d->k,
                          .run = tile * sherd__share_tile_runs(d) };
 }
@@ -279,8 +280,9 @@ int sherd__share_sizes(void *ctx, sherd__cell c, sherd__cell_sizes *out)
 {
     const share *d = ctx;
     size_t rows = sherd__share_answer_rows(d, c.panel), width = share_tile_width(d, c.tile);
+    const share_span a = sherd__share_span_a(d, c.panel);
     *out = (sherd__cell_sizes){
-        .left = sherd__share_residues(d, SHARE_LEFT, rows / d->each, d->p.a.cols),
+        .left = sherd__share_residues(d, SHARE_LEFT, a.rows, a.cols),
         .result = sherd__share_residues(d, SHARE_ANSWER, d->transposed ? d->k : rows, width)
     };
     if (d->transposed) out->right = sherd__share_residues(d, SHARE_RIGHT, rows, width);

@@ -17,9 +17,10 @@
 #define TRIALS SHERD__FVP_TRIALS
 
 /**
- * One operand in coded form: a share is a weighted sum of `terms` = blocks + masks. A and D are cut
- * into K row blocks. B is used at all K points, as one block with the sum of K weights; under
- * share1 B is a single term of weight 1.
+ * One operand in coded form: a share is a weighted sum of `terms` = blocks + masks. If the code cuts
+ * rows, A and D are cut into K row blocks, and B is used at all K points, as one block with the sum
+ * of K weights; under share1 B is a single term of weight 1. Otherwise A is cut into K blocks of
+ * columns, and B into K blocks of rows.
  */
 typedef struct share_operand {
     sherd_view v;
@@ -37,12 +38,14 @@ typedef struct share_operand {
  * Some rows of every block and mask, columns [col, col+cols) of the operand: rows [row, row+rows)
  * of masks and shares, and rows [at, at+rows) of each block of one part of the operand. Block j is
  * rows [j*height, (j+1)*height) of the part, which is rows [from, from+limit) of the operand; rows
- * beyond the part are zeros.
+ * beyond the part are zeros. block_cols: all blocks have the rows of block 0, and block j has
+ * columns [j*block_cols, (j+1)*block_cols); columns beyond the operand are zeros.
  */
 typedef struct share_span {
     size_t row, rows, col, cols;
     size_t at, height, from, limit;
-    size_t run; /* first run of the binding */
+    size_t block_cols; /* 0: blocks are ranges of rows */
+    size_t run;        /* first run of the binding */
 } share_span;
 
 /** One part of A: its rows [from, from+rows), which are rows [row, row+height) of a share. */
@@ -79,7 +82,7 @@ typedef struct share_batch {
 typedef struct share_panel {
     void *r;  /* for C = A*B: [q][t][rows]; with windows each number is used for all windows of an
                  image, multiplied by share.across */
-    void *ru; /* [q][t][term][k] = rT * terms of A */
+    void *ru; /* [q][t][term][depth] = rT * terms of A */
     void *ur; /* for C = A^T*D: [q][t][term][rows of answers] = terms of A * r */
     size_t held; /* bytes of ru and ur, as counted in share.held */
     share_batch left;
@@ -87,7 +90,7 @@ typedef struct share_panel {
 
 typedef struct share_tile {
     void *s;          /* [q][t][width] */
-    void *vs;         /* [q][t][term][k] = terms of B * s */
+    void *vs;         /* [q][t][term][depth] = terms of B * s */
     void *sum;        /* transposed: [q][k][width], sum of the panels decoded so far, or in the
                          group */
     int64_t *whole;   /* [k][width], sum of the groups before */
@@ -137,6 +140,7 @@ typedef struct share {
     size_t n, k, m;              /* n: rows of p.a, which are images if there are windows */
     sherd__windows windows;      /* count 0: none */
     size_t each;                 /* rows of A for each row of p.a: windows of an image, or 1 */
+    size_t depth;                /* columns of a share of A, rows of one of B: k, or of a block */
     size_t h;                    /* rows of a share of A for a whole part */
     uint32_t part_panels, lefts; /* panels of a whole part; panels of A */
     sherd_rows rows;             /* rows of p.a in this product */
@@ -175,6 +179,17 @@ static inline share_panel *share_panel_of(const share *d, uint32_t panel)
 {
     assert(panel < d->panels);
     return &d->panel[d->first + panel];
+}
+
+static inline bool share_cuts_inner(const share *d)
+{
+    return d->p.by->cut == SHERD__CUT_INNER;
+}
+
+/** Returns the number of blocks of rows that a part of A is cut into. */
+static inline uint32_t share_row_blocks(const share *d)
+{
+    return share_cuts_inner(d) ? 1 : d->p.code.blocks;
 }
 
 /** Returns the number of rows of the largest panel. */
@@ -253,7 +268,7 @@ int sherd__share_pass(const share *d, share_scratch *s, const share_source *of, 
 void sherd__share_windows_right(const share *d, share_scratch *s, const double *x, size_t rows,
                                 const double *const vector[TRIALS], uint32_t p,
                                 double *const out[TRIALS]);
-/** Replaces *left, rT*X of images, by that of windows: [q][t][term][k]. SHERD_ENOMEM: unchanged. */
+/** Replaces *left, rT*X of images, by that of windows: [q][t][term][depth]. SHERD_ENOMEM: unchanged. */
 int sherd__share_windows_left(share *d, void **left) SHERD_MUST;
 /** Returns r of a panel for every row of its answers: [t][rows], for prime q, valid until the next
  *  call. SHERD_ENOMEM. */

@@ -1,5 +1,5 @@
 /*
- * Layout and lifetime of `share` and `share1`: how A is cut into blocks and panels and the right
+ * Layout and lifetime of `share` and `share1`: how A is cut into blocks and panels, and the right
  * operand into tiles, the weights, and which masks belong to which encoding. An encoding of A lives
  * as long as the hiding; every right operand is a separate encoding with its own masks.
  */
@@ -31,9 +31,10 @@ static int weights(share *d)
         d->a.w[q] = wa;
         d->b_weights[q] = wb;
         for (uint32_t i = 0; i < c->shares; i++, wa += terms, wb += wide) {
-            d->p.by->left(c, d->p.primes[q], i, wa);
+            int err = d->p.by->left(c, d->p.primes[q], i, wa);
+            if (!err && !d->p.public_b) err = d->p.by->right(c, d->p.primes[q], i, wb);
+            if (err) return err;
             if (d->p.public_b) *wb = 1;
-            else d->p.by->right(c, d->p.primes[q], i, wb);
         }
     }
     return SHERD_OK;
@@ -255,13 +256,15 @@ static int params_check(const sherd__share_params *p, uint32_t threshold)
                               !sherd__windows_fit(&p->windows, &w) || w.image != p->a.cols))
         return SHERD_EINVAL;
     if (has_product(p) && (p->b.rows != p->a.cols || p->ldc < p->b.cols)) return SHERD_EINVAL;
-    bool cut = p->code.blocks <= p->a.rows || !p->a.rows;
+    bool rows = p->by->cut == SHERD__CUT_ROWS;
+    bool cut = !rows || p->code.blocks <= p->a.rows || !p->a.rows;
+    if (!rows && (p->windows.window || p->public_b)) return SHERD_EINVAL;
     return cut && p->code.shares >= threshold ? SHERD_OK : SHERD_EINVAL;
 }
 
 static size_t panels_of(const share *d, size_t rows)
 {
-    return rows ? ((rows - 1) / d->p.code.blocks) / d->p.panel_rows + 1 : 0;
+    return rows ? ((rows - 1) / share_row_blocks(d)) / d->p.panel_rows + 1 : 0;
 }
 
 /* Computes the parts and panels of A, and a product of all of them. If k is 0 there are no panels,
@@ -272,9 +275,11 @@ static bool lay_out(share *d)
     d->n = d->p.a.rows;
     d->k = d->windows.count ? d->windows.row : d->p.a.cols;
     d->each = d->windows.count ? d->windows.count : 1;
+    d->depth = d->k;
+    if (share_cuts_inner(d) && d->k) d->depth = (d->k - 1) / d->p.code.blocks + 1;
     if (!d->p.part_rows || d->p.part_rows > d->n) d->p.part_rows = d->n ? d->n : 1;
     part = d->n ? d->p.part_rows : 0;
-    d->h = part ? (part - 1) / d->p.code.blocks + 1 : 0;
+    d->h = part ? (part - 1) / share_row_blocks(d) + 1 : 0;
     if (d->p.panel_rows > d->h) d->p.panel_rows = d->h ? d->h : 1;
     full = part ? d->n / part : 0;
     if (!sherd__mul(full, panels_of(d, part), &all)) return false;
@@ -387,7 +392,8 @@ static bool in_range(const share *d, size_t terms, bool transposed, const sherd_
 int sherd__share_next(sherd__hiding *h, const sherd__kept_product *m, const sherd__fixed *fixed_b)
 {
     share *d = h->ctx;
-    if (!d->p.left_stays || (m->transposed && d->p.public_b)) return SHERD_EINVAL;
+    bool one_way = d->p.public_b || share_cuts_inner(d);
+    if (!d->p.left_stays || (m->transposed && one_way)) return SHERD_EINVAL;
     if (m->b.rows != (m->transposed ? m->rows.count : d->k) || m->ld < m->b.cols)
         return SHERD_ESHAPE;
     uint32_t group;

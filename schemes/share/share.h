@@ -1,11 +1,12 @@
 /*
- * `share` and `share1`: Lagrange coded computing (crypto/lagrange.h) as a scheme. A's rows are cut
- * into K blocks of ceil(n/K) rows (the last one padded with zeros); share i of A is u(alpha_i). An
- * A that stays may be cut into parts first, and each part into K blocks. A product of some parts
- * then uses the same rows of all K blocks, and the other rows of shares are not read. Under `share`
- * B is coded too, at all K points; under share1 B is sent in clear. Slot i is share i: a domain may
- * be given cells of one slot only (the ledger enforces this). Any `threshold` answers of a (tile,
- * panel) are decoded.
+ * `share` and `share1`: the codes of crypto/code.h as schemes. Under Lagrange's code A's rows are
+ * cut into K blocks of ceil(n/K) rows (the last one padded with zeros). An A that stays may be cut
+ * into parts first, and each part into K blocks. A product of some parts then uses the same rows of
+ * all K blocks, and the other rows of shares are not read. Under `share` B is coded too, with each
+ * block of A; under share1 B is sent in clear. Under the inner-product code, of `share` only, A is
+ * cut into K blocks of ceil(k/K) columns and B into K blocks of as many rows. Slot i is share i: a
+ * domain may be given cells of one slot only (the ledger enforces this). Any `threshold` answers of
+ * a (tile, panel) are decoded.
  *
  * Who learns it: a node, and any T domains together, learn nothing of A (and of B, under `share`)
  * except shapes, primes and timing, if ChaCha20 is secure: the privacy is computational. T+1
@@ -60,8 +61,8 @@ typedef struct sherd__share_params {
  * Opens a product or, with c NULL (left_stays; b and fixed_b are then not read), only A's encoding,
  * for sherd__share_next. The caller must have checked the range: k * |A| * |B| fits the primes.
  * Errors: SHERD_ENOMEM; SHERD_EINVAL: an invalid code, fewer shares than its threshold, more blocks
- * than A has rows, shapes that do not agree, windows of an operand that does not stay or does not
- * consist of such images.
+ * of rows than A has rows, shapes that do not agree, windows of an operand that does not stay or
+ * does not consist of such images, windows or a public B under a code that cuts A by columns.
  */
 int sherd__share_open(sherd__hiding *out, const sherd__share_params *p) SHERD_MUST;
 /** With at most this many primes, sums over A's rows may exceed the primes' range, provided that
@@ -76,8 +77,8 @@ size_t sherd__share_sum_max(const uint32_t *primes, uint32_t len, uint64_t a, ui
  * A^T * B, and B has as many rows as `rows`. No cell of the previous product may be in progress,
  * and none of its fragments may still be read. SHERD_ESHAPE: B's rows, or ldc. SHERD_ERANGE: bounds
  * that the primes do not hold. SHERD_EINVAL: shares do not stay, rows that are not whole parts, or
- * transposed with a public B, which would have to be coded. SHERD_ENOMEM: there is then no product
- * to run (no tiles), but the next one may be tried.
+ * transposed with a public B, which would have to be coded, or with an A that is cut by columns.
+ * SHERD_ENOMEM: there is then no product to run (no tiles), but the next one may be tried.
  */
 int sherd__share_next(sherd__hiding *h, const sherd__kept_product *m,
                       const sherd__fixed *fixed_b) SHERD_MUST;

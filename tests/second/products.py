@@ -64,6 +64,7 @@ def main():
         product("--scheme", scheme, "--bits", "9")
         product("--scheme", scheme, "--bits", "24")
         product("--scheme", scheme, "--spare", "1")
+        product("--scheme", scheme, "--code", "lagrange")
         product("--scheme", scheme, "--colluding", "2")
         product("--scheme", scheme, a="i2.npy")
         product("--scheme", scheme, a="large.npy", b="square.npy")

@@ -37,7 +37,7 @@ static void encode(honest *h, honest_mask *mask, void *ctx, uint32_t prime)
             mask(ctx, j - c->blocks, prime, p, r, cols, in[j] + r * cols);
     }
     for (uint32_t i = 0; i < c->shares; i++) {
-        sherd__lcc_encode_weights(&lcc, p, i, w + i * len);
+        assert_int_equal(sherd__lcc_encode_weights(&lcc, p, i, w + i * len), 0);
         out[i] = malloc(3 * n);
     }
     sherd__lcc_encode(w, c->shares, len, p, (const double *const *)in, n, out);

@@ -112,7 +112,7 @@ static void check_share(const sherd__seen *s, unsigned share, unsigned node, uns
 static int read_shares(sherd__shares *s, const sherd__views *v, uint64_t job, uint64_t n,
                        uint32_t masks, uint32_t spare, size_t rows, sherd_diag *d)
 {
-    const sherd__shares_want w = { n, masks, spare, rows, 8 };
+    const sherd__shares_want w = { n, masks, spare, rows, 8, 0, 0 };
     return sherd__shares_read(s, v, job, &w, d);
 }
 
@@ -331,7 +331,7 @@ static void tiles_beyond_the_limit_are_counted_and_reported(void **state)
     (void)state;
     sherd__views v;
     sherd__shares s;
-    sherd__shares_want w = { 6, 1, 0, 100, 1 };
+    sherd__shares_want w = { 6, 1, 0, 100, 1, 0, 0 };
     open_domains(&v);
     assert_int_equal(sherd__shares_read(&s, &v, JOB, &w, NULL), 0);
     assert_int_equal(s.seen_len, 2);
@@ -485,6 +485,40 @@ static void tiles_are_placed_by_the_numbers_of_their_tasks(void **state)
     for (unsigned t = 0; t < 2; t++) {
         assert_true(s.seen[1 + t].right && s.seen[1 + t].col == t * COLS);
         for (unsigned i = 0; i < NODES; i++) check_share(&s.seen[1 + t], i, i, 1 + t);
+    }
+    sherd__shares_fini(&s);
+    sherd__views_fini(&v);
+}
+
+/* The inner-product code: A's blocks are columns, and B's are rows, all of which are known. */
+static void blocks_of_columns_are_placed_by_the_code(void **state)
+{
+    (void)state;
+    sherd__views v = { 0 };
+    sherd__shares s;
+    const char *dir = spool_folder();
+    char line[400];
+    for (unsigned i = 0; i < NODES; i++) a_tiled(dir, i);
+    int len = snprintf(line, sizeof line,
+                       "{\"job\": \"%016x\", \"scheme\": \"share\", \"code\": \"inner\", "
+                       "\"blocks\": 2, \"masks\": 1, \"shares\": 4, \"rows\": 7, \"cols\": %u, "
+                       "\"part\": 3, \"panel\": 2, \"stays\": false, \"largest\": 255}\n",
+                       JOB, 2 * COLS - 1);
+    spool_file(dir, "coded.jsonl", line, (size_t)len);
+    assert_int_equal(sherd__views_add(&v, dir, NULL), 0);
+    assert_int_equal(read_shares(&s, &v, JOB, 7, 1, 0, 100, NULL), 0);
+    assert_string_equal(s.note, "");
+    assert_true(s.seen_len == 3 && s.code.blocks == 2 && s.seen[0].rows == 7);
+    assert_int_equal(s.seen[0].code->form, SHERD__SEEN_INNER_LEFT);
+    assert_int_equal(s.seen[0].block_cols, COLS);
+    for (unsigned r = 0; r < 14; r++) assert_int_equal(s.seen[0].row[r], r % 7);
+    for (unsigned t = 0; t < 2; t++) {
+        const sherd__seen *b = &s.seen[1 + t];
+        assert_int_equal(b->code->form, SHERD__SEEN_INNER_RIGHT);
+        assert_true(b->right && b->block_cols == 0 && b->col == t * COLS);
+        for (unsigned r = 0; r < 2 * COLS; r++)
+            assert_int_equal(b->row[r], r < 2 * COLS - 1 ? r : PAD);
+        for (unsigned i = 0; i < NODES; i++) check_share(b, i, i, 1 + t);
     }
     sherd__shares_fini(&s);
     sherd__views_fini(&v);
@@ -726,6 +760,7 @@ int main(void)
         cmocka_unit_test(rows_belong_to_their_part_in_any_order_of_arrival),
         cmocka_unit_test(rows_are_named_by_the_order_of_the_training),
         cmocka_unit_test(tiles_are_placed_by_the_numbers_of_their_tasks),
+        cmocka_unit_test(blocks_of_columns_are_placed_by_the_code),
         cmocka_unit_test(panels_that_were_not_sent_to_all_shares_are_left_out),
         cmocka_unit_test(a_description_that_disagrees_with_the_bytes_is_not_used),
         cmocka_unit_test(failed_allocations_are_reported_for_a_described_partition),

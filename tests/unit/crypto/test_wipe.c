@@ -293,7 +293,8 @@ static void *encode(void *arg)
         for (int i = 0; i < 4; i++) w[(size_t)i * e->blocks + j] = 12345 * (i + 1);
     }
     for (uint32_t i = 0; e->usual && i < 4; i++)
-        sherd__lcc_encode_weights(&code, 5931641, i, w + (size_t)i * e->blocks);
+        assert_int_equal(sherd__lcc_encode_weights(&code, 5931641, i, w + (size_t)i * e->blocks),
+                         0);
     if (e->blocks) sherd__lcc_encode(w, 4, e->blocks, 5931641, in, WORDS, e->out);
     memset(w, 0, sizeof w);
     return NULL;

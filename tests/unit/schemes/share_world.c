@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crypto/inner.h"
 #include "matrix/fixed.h"
 #include "matrix/reference.h"
 #include "matrix/residue.h"
@@ -86,6 +87,21 @@ static void set_reference(product *x)
                      0);
 }
 
+static const sherd__code *code_of(fixture f)
+{
+    return f.inner ? &sherd__code_inner : &sherd__code_lagrange;
+}
+
+uint32_t share_threshold(fixture f)
+{
+    return code_of(f)->threshold(f.blocks, f.masks, !f.public_b);
+}
+
+bool share_both_ways(fixture f)
+{
+    return !f.public_b && !f.inner;
+}
+
 void share_open(product *x, fixture f)
 {
     size_t primes;
@@ -107,7 +123,7 @@ void share_open(product *x, fixture f)
         .b = x->b,
         .c = x->c,
         .ldc = f.m,
-        .by = &sherd__code_lagrange,
+        .by = code_of(f),
         .code = { f.blocks, f.masks, f.shares },
         .public_b = f.public_b,
         .left_stays = f.left_stays,
@@ -354,7 +370,8 @@ fixture share_random_fixture(void)
                   .primes = 1 + (unsigned)share_below(4) };
     f.blocks = 1 + (uint32_t)share_below(f.n < 4 ? f.n : 4);
     f.masks = 1 + (uint32_t)share_below(2);
-    f.shares = sherd__lcc_threshold(f.blocks, f.masks, !f.public_b) + (uint32_t)share_below(3);
+    f.inner = !f.public_b && share_below(2);
+    f.shares = share_threshold(f) + (f.inner ? 0 : (uint32_t)share_below(3));
     f.left_stays = share_below(3) == 0;
     f.bytes = !f.public_b && share_below(2);
     f.check_bytes = (size_t[]){ 0, 3000, 1u << 20 }[share_below(3)];
@@ -373,7 +390,7 @@ fixture share_windows_fixture(void)
     f.windows = w;
     f.n = 1 + share_below(12);
     f.blocks = 1 + (uint32_t)share_below(f.n < 4 ? f.n : 4);
-    f.public_b = f.bytes = false;
+    f.public_b = f.bytes = f.inner = false;
     f.left_stays = true;
     f.shares = sherd__lcc_threshold(f.blocks, f.masks, true) + (uint32_t)share_below(2);
     if (f.n >= 2 * f.blocks && share_below(2))

@@ -203,7 +203,7 @@ static void ten_thousand_wrong_answers_are_refused(void **state)
         if (x.w.count) share_next(&x, f.m, false);
         answers first = all_answers(&x);
         refused += must_refuse(&x, &first, NULL, 60);
-        bool transposed = !f.public_b && share_below(2);
+        bool transposed = share_both_ways(f) && share_below(2);
         share_next(&x, x.f.m, transposed);
         answers second = all_answers(&x);
         refused += must_refuse(&x, &second, &first, 100);
