@@ -87,15 +87,14 @@ typedef struct sherd__bytes_product {
 } sherd__bytes_product;
 
 /** Computes the product. team may be NULL; results do not depend on it. Where a is not laid out,
- *  rows beyond a multiple of 16 and terms beyond a multiple of 64 are laid out for every 96 columns,
- *  and the others are multiplied where they are. SHERD_EINTERRUPTED: out is
- *  undefined. */
+ *  rows beyond a multiple of 16 and terms beyond a multiple of 64 are laid out for every 96
+ *  columns, and the others are multiplied where they are. SHERD_EINTERRUPTED: out is undefined. */
 int sherd__bytes_multiply(const sherd__bytes_product *x, sherd__team *team) SHERD_MUST;
 /** Compares products of random and worst-case bytes with sums in 64 bits, for every prime, by the
  *  path that sherd__bytes_path_here names. Errors: SHERD_EDEVICE, SHERD_ENOMEM. */
 int sherd__bytes_selftest(sherd_diag *d) SHERD_MUST;
-/** Returns billions of operations a second (two for each term of a sum) of products of this shape on
- *  one core, the best of up to four runs in 2 ms, by processor time: threads of a team would be
+/** Returns billions of operations a second (two for each term of a sum) of products of this shape
+ *  on one core, the best of up to four runs in 2 ms, by processor time: threads of a team would be
  *  slowed down by other processes. 0 if there is no memory. */
 double sherd__bytes_gops(size_t n, size_t k, size_t m);
 
