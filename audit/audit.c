@@ -481,6 +481,23 @@ static int check_right(const sherd__shares *s, const sherd__truth *right, sherd_
                        rows, s->left_out[0] ? "at least " : "", end, right->a.rows, right->a.cols);
 }
 
+/* Bytes beyond the edges of laid out blocks hide nothing, so they must be 0. */
+static int edges(sherd_audit *r, const sherd__shares *s, sherd_diag *d)
+{
+    sherd_audit_finding f = sherd__finding_of("edges", "bytes that are not 0", false);
+    if (s->stray == 0) return SHERD_OK;
+    snprintf(f.who, sizeof f.who, "shares of the record");
+    snprintf(f.subject, sizeof f.subject, "beyond the last row, column and term");
+    f.value = (double)s->stray;
+    f.chance = 0;
+    f.flagged = true;
+    snprintf(f.sentence, sizeof f.sentence,
+             "%llu bytes beyond the last row, column or term of a share are not 0: no mask hides "
+             "what they hold",
+             (unsigned long long)s->stray);
+    return sherd__findings_add(&r->findings, &f) ? sherd__fail_memory(d, "the findings") : SHERD_OK;
+}
+
 int sherd__audit_shares(sherd_audit *r, sherd__shares *s, const sherd__audit_known *known,
                         const sherd__audit_plan *plan, sherd_diag *d)
 {
@@ -497,6 +514,7 @@ int sherd__audit_shares(sherd_audit *r, sherd__shares *s, const sherd__audit_kno
         sherd__audit_leave_out(r, "masks of encodings that are not attacked: %s", s->left_out);
     }
     int err = known->b ? check_right(s, known->b, d) : SHERD_OK;
+    if (!err) err = edges(r, s, d);
     if (!err) err = each_share(r, s, known, plan, d);
     if (!err) err = independence(r, s, known->a, &opt, d);
     if (!err) err = sherd__audit_uniformity(&r->findings, s->seen, s->seen_len, &opt, d);

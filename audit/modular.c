@@ -55,7 +55,7 @@ int sherd__modular_check(const sherd__seen_code *c, sherd_diag *d)
     if (c->blocks < 1 || c->masks < 1 || c->blocks > SHERD__LCC_BLOCKS_MAX ||
         c->masks > SHERD__LCC_BLOCKS_MAX || len > SHERD__LCC_BLOCKS_MAX || c->shares < 1 ||
         c->shares > SHERD__LCC_SHARES_MAX || c->primes_len < 1 ||
-        c->primes_len > SHERD__TABLE_PRIMES)
+        c->primes_len > SHERD__AUDIT_PRIMES)
         return sherd__fail(d, SHERD_EINVAL, NULL, "K %u, T %u, N %u and %u primes are not a code",
                            c->blocks, c->masks, c->shares, c->primes_len);
     if (c->one_time && len != 2)

@@ -1,6 +1,6 @@
 /*
  * The game against the scheme's own code: operands are hidden by the functions that hide them in a
- * run (crypto/mask.h, crypto/lagrange.h). Entropy comes from the audit's seed instead of getrandom,
+ * run (crypto/mask.h, crypto/lagrange.h, crypto/byte_code.h for primes below 256). Entropy comes from the audit's seed instead of getrandom,
  * so that a report can be reproduced.
  */
 #include <math.h>
@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "crypto/byte_code.h"
 #include "crypto/lagrange.h"
 #include "crypto/mask.h"
 #include "schemes/blind/blind.h"
@@ -23,7 +24,7 @@ typedef struct hiding {
     uint32_t members;   /* shares 0 to members - 1 */
     double **in;        /* K+T rows of n */
     double *weights;    /* members x (K+T) */
-    uint8_t *packed;    /* members x 3n */
+    uint8_t *packed;    /* members x 3n, or K+T+members x n residues of one byte */
     sherd__masks *file; /* one-time: the masks of a mask file */
     uint64_t row;       /* one-time: its first unused row */
 } hiding;
@@ -63,6 +64,35 @@ static int share(hiding *h, sherd__masks *m, uint32_t prime, const double *const
     return SHERD_OK;
 }
 
+/* The same modulo a prime below 256. */
+static int share_bytes(hiding *h, sherd__masks *m, uint32_t prime, const double *const *blocks,
+                       uint32_t *const *out)
+{
+    const sherd__seen_code *c = h->code;
+    const uint32_t p = c->primes[prime], len = c->blocks + c->masks;
+    const size_t n = h->rows * h->cols;
+    const uint8_t *in[SHERD__LCC_BLOCKS_MAX];
+    double weight[SHERD__LCC_BLOCKS_MAX];
+    int8_t w[SHERD__LCC_BLOCKS_MAX];
+    int err = SHERD_OK;
+    for (uint32_t j = 0; j < len && err == 0; j++) {
+        uint8_t *row = h->packed + j * n;
+        const sherd__mask_id id = { SHERD__MASK_LEFT, j - c->blocks, prime, p, h->cols };
+        in[j] = row;
+        if (j >= c->blocks) err = sherd__masks_bytes(m, &id, 0, n, row);
+        for (size_t e = 0; j < c->blocks && e < n; e++)
+            row[e] = (uint8_t)sherd__audit_residue(blocks[j][e], p);
+    }
+    for (uint32_t i = 0; i < h->members && err == 0; i++) {
+        uint8_t *to = h->packed + (len + i) * n;
+        sherd__lcc_encode_weights(&h->lcc, p, i, weight);
+        for (uint32_t j = 0; j < len; j++) w[j] = (int8_t)weight[j];
+        sherd__bytes_combine(w, 1, len, p, false, in, n, &to);
+        for (size_t e = 0; e < n; e++) out[i * c->primes_len + prime][e] = to[e];
+    }
+    return err;
+}
+
 /* Computes A + R, as blind sends it: R is the next rows of the file, used for one encoding only. */
 static int encode_one_time(void *ctx, const double *const *blocks, uint32_t *const *out)
 {
@@ -92,7 +122,7 @@ static int encode(void *ctx, const double *const *blocks, uint32_t *const *out)
     int err = sherd__masks_new(&m, &h->entropy); /* fresh for every encoding */
     if (err != 0) return err;
     for (uint32_t i = 0; i < h->code->primes_len && err == 0; i++)
-        err = share(h, m, i, blocks, out);
+        err = (h->code->primes[i] > UINT8_MAX ? share : share_bytes)(h, m, i, blocks, out);
     sherd__masks_free(m);
     return err;
 }
@@ -103,7 +133,7 @@ static int hiding_open(hiding *h)
     size_t n = h->rows * h->cols;
     int err = sherd__audit_blocks(&h->in, len, n);
     h->weights = sherd__alloc((size_t)h->members * len * sizeof *h->weights);
-    h->packed = sherd__alloc(h->members * SHERD__RESIDUE_BYTES * n);
+    h->packed = sherd__alloc((h->members * SHERD__RESIDUE_BYTES + len) * n);
     return err == 0 && h->weights && h->packed ? SHERD_OK : SHERD_ENOMEM;
 }
 

@@ -388,7 +388,7 @@ static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const share
     size_t parts = 2, most; /* A and B, and one for each additional operand that was sent */
     for (size_t i = 0; i < len; i++)
         if (nodes[i].tiles + (size_t)1 > parts) parts = nodes[i].tiles + (size_t)1;
-    most = parts * len * SHERD__TABLE_PRIMES;
+    most = parts * len * SHERD__AUDIT_PRIMES;
     if (!cut) s->kind = kind_of(nodes, len, w->n);
     s->parts = sherd__calloc(parts, sizeof *s->parts);
     if (!cut) s->rows = sherd__calloc(len, sizeof *s->rows);
@@ -396,6 +396,10 @@ static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const share
     s->index = sherd__calloc(most, sizeof *s->index);
     s->seen = sherd__calloc(parts + 2 * len, sizeof *s->seen);
     if (!s->numbered) s->domains = sherd__calloc(len, sizeof *s->domains);
+    for (size_t i = 0; i < len; i++) {
+        s->stray += nodes[i].a.stray;
+        for (uint32_t k = 0; k < nodes[i].tiles; k++) s->stray += nodes[i].b[k].stray;
+    }
     if (!s->parts || !s->arrays || !s->index || !s->seen || !s->domains || !s->rows)
         return sherd__fail_memory(d, "the shares");
     if (!v->of_coordinator && !s->numbered)

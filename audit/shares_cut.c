@@ -134,7 +134,7 @@ static uint32_t choose(const held *of, uint64_t panels, rank *order, uint32_t le
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 static int take_panels(shares_panel *to, const cut *k, const held *of, const uint8_t *common,
-                       size_t rows_max)
+                       const uint32_t *primes, size_t rows_max)
 {
     int err = SHERD_OK;
     for (uint64_t p = 0; p < k->panels && to->kept < rows_max && !err; p++) {
@@ -142,7 +142,7 @@ static int take_panels(shares_panel *to, const cut *k, const held *of, const uin
         if (!common[p]) continue;
         const sherd__view_block *b = &of[p].v->blocks[of[p].block];
         err = sherd__shares_body(of[p].v, b, &body);
-        if (!err) err = sherd__shares_append(to, &b->info, body, rows_max);
+        if (!err) err = sherd__shares_append(to, &b->info, body, primes, rows_max);
         sherd__free(body);
     }
     return err;
@@ -204,7 +204,7 @@ static int take_all(sherd__shares *s, shares_node *nodes, const cut *k, const ch
     int err = SHERD_OK;
     for (uint32_t i = 0; i < len && !err; i++)
         err = take_panels(&nodes[order[i].domain].a, k, x->of + order[i].domain * k->panels, common,
-                          rows_max);
+                          s->code.primes, rows_max);
     if (err) return err;
     size_t kept = nodes[order[0].domain].a.kept, cells;
     if (!sherd__mul(kept, k->c->blocks, &cells)) return SHERD_ENOMEM;

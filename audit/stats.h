@@ -25,6 +25,7 @@
 #define SHERD__AUDIT_CONTROL 1e-12 /* bound for the p-value of each negative control */
 #define SHERD__AUDIT_COALITIONS 200u
 #define SHERD__AUDIT_ROUNDS 1000u
+#define SHERD__AUDIT_PRIMES 8u /* of a code */
 
 /* --- findings -------------------------------------------------------------------------------- */
 
@@ -51,7 +52,7 @@ int sherd__findings_judge(sherd__findings *l, double family) SHERD_MUST;
 typedef struct sherd__seen_code {
     uint32_t blocks, masks, shares; /* K, T, N */
     uint32_t primes_len;
-    uint32_t primes[SHERD__TABLE_PRIMES];
+    uint32_t primes[SHERD__AUDIT_PRIMES];
     const uint32_t *alpha; /* `shares` points; NULL: those of crypto/lagrange.h */
     const uint32_t *beta;  /* K+T points; NULL: those of crypto/lagrange.h */
     bool one_time;         /* blind: K = T = 1, and every share is block + mask */

@@ -147,7 +147,7 @@ static void measure(void)
 {
     bench b = { .x = sherd__calloc(ENTRIES, sizeof *b.x),
                 .y = sherd__calloc(ENTRIES, sizeof *b.y),
-                .memory = sherd__alloc(MEMORY),
+                .memory = sherd__alloc_pages(MEMORY),
                 .rs = sherd__calloc(4 * COLS, sizeof *b.rs) };
     sherd__entropy os = sherd__entropy_os();
     if (b.x && b.y && b.memory && b.rs && sherd__masks_new(&b.masks, &os) == 0) {

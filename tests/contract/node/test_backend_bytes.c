@@ -153,7 +153,7 @@ static void bytes_multiply_exactly_by_every_path(void **s)
         { 1, 1, 1 },    { 0, 2, 3 },      { 2, 0, 3 },     { 2, 3, 0 },     { 16, 64, 16 },
         { 17, 65, 33 }, { 130, 200, 97 }, { 3, 4097, 18 }, { 150, 129, 2 }, { 2, 65, 200 },
     };
-    for (int path = SHERD__BYTES_BEST; path < SHERD__BYTES_PATHS; path++) {
+    for (int path = SHERD__BYTES_ANY; path < SHERD__BYTES_PATHS; path++) {
         if (!sherd__bytes_force((sherd__bytes_path)path)) continue;
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (uint32_t r = 1; r <= SHERD__BYTES_PRIMES_MAX; r += i > 4 ? 7 : 1)
@@ -172,6 +172,41 @@ static void sums_have_up_to_65536_terms(void **s)
     check(low, 2, LARGEST, false);
     check(low, 1, ANY, true);
     check(high, 1, RESIDUES, true);
+}
+
+/* Sets the bytes of a right block that belong to no value. */
+static void spoil_edges(const sherd__fragment *f)
+{
+    const sherd__fragment_info *i = sherd__fragment_info_of(f);
+    const size_t strip = sherd__bytes_laid(1, i->rows);
+    uint8_t *body = (uint8_t *)(uintptr_t)sherd__fragment_bytes(f);
+    for (size_t at = 0; at < i->len; at++) {
+        size_t tile = at % strip / 1024, in = at % 1024;
+        size_t row = tile * 64 + in / 64 * 4 + in % 4, col = at / strip / i->primes * 16 + in / 4 % 16;
+        if (row >= i->rows || col >= i->cols) body[at] = 77;
+    }
+}
+
+/* The left block has zeros there, or no bytes at all. */
+static void bytes_beyond_the_edges_of_one_side_add_nothing(void **s)
+{
+    (void)s;
+    static const uint32_t sizes[][3] = { { 20, 37, 5 }, { 20, 65, 17 }, { 3, 1, 1 } };
+    for (size_t k = 0; k < 6; k++) {
+        const uint32_t *z = sizes[k / 2], r = 2;
+        const bool transposed = k & 1;
+        bytes a = transposed ? draw(false, z[1], z[0], r, ANY) : draw(false, z[0], z[1], r, ANY);
+        bytes b = draw(true, z[1], z[2], r, ANY);
+        sherd__task t = task_bytes(z[0], z[2], r);
+        uint8_t *out = out_new(t.result.len);
+        if (transposed) t.op = SHERD__OP_MULTIPLY_T;
+        spoil_edges(b.f);
+        assert_int_equal(backend_run(&t, a.f, b.f, out), SHERD_OK);
+        for (uint32_t q = 0; q < r; q++) compare(out, &a, &b, z, q, transposed);
+        free(out);
+        discard(&a);
+        discard(&b);
+    }
 }
 
 static void refuses(const sherd__task *t, const sherd__fragment *a, const sherd__fragment *b,
@@ -317,6 +352,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ALL(bytes_multiply_exactly_by_every_path),
         ALL(sums_have_up_to_65536_terms),
+        ALL(bytes_beyond_the_edges_of_one_side_add_nothing),
         ALL(tasks_and_blocks_of_bytes_that_disagree_are_refused),
         ALL(sums_of_more_terms_are_refused),
         EACH(a_cancelled_product_of_bytes_stops, 0),

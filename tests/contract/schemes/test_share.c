@@ -59,7 +59,7 @@ static double *random_matrix(size_t rows, size_t cols)
 static sherd__fragment *arrive(sherd__fragment *sent)
 {
     const sherd__fragment_info *info = sherd__fragment_info_of(sent);
-    uint8_t *bytes = sherd__alloc(info->len);
+    uint8_t *bytes = sherd__alloc_pages(info->len); /* aligned, as the buffers of nodes are */
     sherd__fragment *f;
     assert_int_equal(sherd__fragment_read(sent, 0, bytes, (size_t)info->len), 0);
     assert_int_equal(sherd__fragment_table_check(info, bytes, NULL), 0);

@@ -94,6 +94,22 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, sherd__mask_par
     return err;
 }
 
+/* Takes the bytes that are below p, from the first one of a row on. Rejection shifts the rows. */
+int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit, size_t n,
+                       uint8_t *out)
+{
+    uint8_t bytes[4 * WORDS];
+    uint64_t shift, nonce = stream_of(m, id, &shift) + (unit << 32);
+    uint64_t block = shift * id->width / sizeof bytes;
+    int err = SHERD_OK;
+    for (size_t done = 0; done < n && !err; block++) {
+        err = sherd__keystream_read(&m->ks, nonce, block, bytes, sizeof bytes);
+        for (size_t i = 0; i < sizeof bytes && done < n && !err; i++)
+            if (bytes[i] < id->p) out[done++] = bytes[i];
+    }
+    return err;
+}
+
 int sherd__masks_row(sherd__masks *m, const sherd__mask_id *id, uint64_t row, double *out)
 {
     return sherd__masks_part(m, id, (sherd__mask_part){ row, 1, 0, id->width }, out, id->width);

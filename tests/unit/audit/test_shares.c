@@ -11,6 +11,7 @@
 
 #include "audit/shares.h"
 #include "core/alloc.h"
+#include "matrix/residue_bytes.h"
 #include "tests/unit/audit/spool.h"
 
 #define JOB 5
@@ -565,6 +566,150 @@ static void failed_allocations_are_reported(void **state)
     fail();
 }
 
+/* ---- residues of one byte -------------------------------------------------------------------- */
+
+enum { R = 5, BYTE_ROWS = 37, BYTE_COLS = 70, BYTE_WIDE = 20 };
+static const uint32_t byte_primes[R] = { 251, 241, 239, 233, 211 };
+
+/* Lays out what a node is sent of an operand, as a coordinator does. Returns its info. */
+static sherd__fragment_info byte_block(unsigned node, bool right, uint8_t *out)
+{
+    const unsigned rows = right ? BYTE_COLS : BYTE_ROWS, cols = right ? BYTE_WIDE : BYTE_COLS;
+    const size_t strips = ((right ? cols : rows) + 15) / 16, strip = 2048;
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN,
+                               .dtype = right ? SHERD__BYTES_RIGHT : SHERD__BYTES_LEFT,
+                               .primes = R,
+                               .rows = rows,
+                               .cols = cols,
+                               .len = strips * R * strip };
+    for (unsigned q = 0; q < R; q++) {
+        uint8_t plain[BYTE_COLS * BYTE_COLS], laid[3 * 2048];
+        for (unsigned k = 0; k < rows * cols; k++) {
+            uint32_t p = byte_primes[q], x = (k * 7919 + q * 31 + node * 17 + right) % p;
+            plain[k] = (uint8_t)(right && x > p / 2 ? x - p : x);
+        }
+        if (right) sherd__bytes_lay_columns((const int8_t *)plain, rows, cols, cols, laid);
+        else sherd__bytes_lay_rows(plain, rows, cols, cols, laid);
+        for (size_t s = 0; s < strips; s++)
+            memcpy(out + (s * R + q) * strip, laid + s * strip, strip);
+    }
+    assert_int_equal(sherd__bytes_laid(16, BYTE_COLS), strip);
+    return i;
+}
+
+/* Records four nodes under share, and returns the folder. A byte of node 0's block may be another
+ * one. */
+static const char *open_bytes(sherd__views *v, bool right, size_t at, uint8_t value)
+{
+    static uint8_t laid[3 * R * 2048];
+    const char *dir = spool_folder();
+    sherd__fragment_info out = { .origin = SHERD__RESULT,
+                                 .dtype = SHERD__BYTES,
+                                 .primes = R,
+                                 .rows = BYTE_ROWS,
+                                 .cols = BYTE_WIDE,
+                                 .len = R * BYTE_ROWS * BYTE_WIDE };
+    memset(v, 0, sizeof *v);
+    for (unsigned i = 0; i < NODES; i++) {
+        static spool in, back;
+        begin(&in, &back);
+        for (int side = 0; side < 2; side++) {
+            sherd__fragment_info info = byte_block(i, side, laid);
+            if (i == 0 && side == right && value) laid[at] = value;
+            spool_put(&in, JOB, 1 + (uint32_t)side, &info, laid);
+        }
+        spool_task(&in, JOB, 1 + i, 1, 2, byte_primes, R, &out);
+        record(dir, i, &in, &back);
+    }
+    assert_int_equal(sherd__views_add(v, dir, NULL), 0);
+    return dir;
+}
+
+/* Returns whether an audit of the record finds bytes beyond the edges. */
+static bool finds_edges(const char *dir)
+{
+    sherd_audit *a;
+    const sherd_audit_options opt = { .size = sizeof opt };
+    bool found = false;
+    assert_int_equal(sherd_audit_records(&a, &dir, 1, &opt, NULL), 0);
+    for (size_t i = 0; sherd_audit_finding_at(a, i); i++) {
+        const sherd_audit_finding *f = sherd_audit_finding_at(a, i);
+        found |= f->flagged && strcmp(f->test, "edges") == 0;
+    }
+    sherd_audit_free(a);
+    return found;
+}
+
+static void residues_of_one_byte_are_read_in_rows(void **state)
+{
+    (void)state;
+    sherd__views v;
+    sherd__shares s;
+    assert_false(finds_edges(open_bytes(&v, false, 0, 0)));
+    assert_int_equal(read_shares(&s, &v, JOB, BYTE_ROWS, 1, 0, 100, NULL), 0);
+    assert_true(s.kind == SHERD__SHARES_BOTH && s.seen_len == 2 && s.stray == 0);
+    assert_true(s.code.primes_len == R && s.code.primes[4] == 211);
+    for (unsigned e = 0; e < 2; e++) {
+        const sherd__seen *of = &s.seen[e];
+        assert_true(of->rows == (e ? BYTE_COLS : BYTE_ROWS));
+        assert_true(of->cols == (e ? BYTE_WIDE : BYTE_COLS));
+        for (unsigned i = 0; i < NODES; i++)
+            for (unsigned q = 0; q < R; q++)
+                for (unsigned k = 0; k < of->rows * of->cols; k++)
+                    assert_int_equal(of->residues[i * R + q][k],
+                                     (k * 7919 + q * 31 + i * 17 + e) % byte_primes[q]);
+    }
+    sherd__shares_fini(&s);
+    assert_int_equal(read_shares(&s, &v, JOB, BYTE_ROWS, 1, 0, 18, NULL), 0);
+    assert_true(s.seen[0].rows == 18 && s.share_rows == BYTE_ROWS);
+    sherd__shares_fini(&s);
+    sherd__views_fini(&v);
+}
+
+/* In the left block, row 36 has 70 terms; in the right one, column 19 has 70. */
+static void bytes_beyond_the_edges_are_counted(void **state)
+{
+    (void)state;
+    static const struct {
+        bool right;
+        size_t at;
+    } of[] = {
+        { false, 1024 + 6 },                   /* row 0, term 70 */
+        { false, 2 * R * 2048 + 5 * 64 },      /* row 37 */
+        { false, 3 * R * 2048 - 1 },           /* the last byte */
+        { true, 1024 + 64 + 2 },               /* column 0, term 70 */
+        { true, R * 2048 + 4 * 4 },            /* column 20 */
+        { true, 2 * R * 2048 - 1 },            /* the last byte */
+    };
+    for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
+        sherd__views v;
+        sherd__shares s;
+        const char *dir = open_bytes(&v, of[k].right, of[k].at, 1);
+        if (k == 0) assert_true(finds_edges(dir));
+        assert_int_equal(read_shares(&s, &v, JOB, BYTE_ROWS, 1, 0, 100, NULL), 0);
+        assert_int_equal(s.stray, 1);
+        sherd__shares_fini(&s);
+        sherd__views_fini(&v);
+    }
+}
+
+/* Attacks refuse them. 252 is no residue modulo 251, and neither is 126 or -126 on the right. */
+static void bytes_that_are_no_residues_are_not_below_their_prime(void **state)
+{
+    (void)state;
+    static const uint8_t values[] = { 252, 126, 130 };
+    for (size_t k = 0; k < 3; k++) {
+        sherd__views v;
+        sherd__shares s;
+        open_bytes(&v, k > 0, 0, values[k]);
+        assert_int_equal(read_shares(&s, &v, JOB, BYTE_ROWS, 1, 0, 100, NULL), 0);
+        assert_true(s.seen[k > 0].residues[0][0] >= 251);
+        assert_true(s.seen[k > 0].residues[0][1] < 251);
+        sherd__shares_fini(&s);
+        sherd__views_fini(&v);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -585,6 +730,9 @@ int main(void)
         cmocka_unit_test(a_description_that_disagrees_with_the_bytes_is_not_used),
         cmocka_unit_test(failed_allocations_are_reported_for_a_described_partition),
         cmocka_unit_test(failed_allocations_are_reported),
+        cmocka_unit_test(residues_of_one_byte_are_read_in_rows),
+        cmocka_unit_test(bytes_beyond_the_edges_are_counted),
+        cmocka_unit_test(bytes_that_are_no_residues_are_not_below_their_prime),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,7 +168,7 @@ static void freed_shares_leave_no_data_in_memory(void **state)
         .entropy = { fill, &x },
     };
     sherd__hiding h;
-    memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);
+    memcpy(p.primes, sherd__primes_default.p, p.primes_len * sizeof p.primes[0]);
     assert_int_equal(sherd__fixed_choose(p.a, 17, "A", &p.fixed_a, NULL), 0);
     assert_int_equal(sherd__fixed_choose(p.b, 17, "B", &p.fixed_b, NULL), 0);
     watch();
@@ -203,7 +203,7 @@ static void a_share_that_could_not_be_sent_leaves_no_data_in_memory(void **state
             .primes_len = 2,
             .entropy = { fill, &x },
         };
-        memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);
+        memcpy(p.primes, sherd__primes_default.p, p.primes_len * sizeof p.primes[0]);
         assert_int_equal(sherd__fixed_choose(p.a, 17, "A", &p.fixed_a, NULL), 0);
         assert_int_equal(sherd__fixed_choose(p.b, 17, "B", &p.fixed_b, NULL), 0);
         watch();
@@ -252,7 +252,7 @@ static void masked_rows_leave_no_data_in_memory(void **state)
             .source = { no_product, NULL },
             .entropy = { fill, &x },
         };
-        memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);
+        memcpy(p.primes, sherd__primes_default.p, p.primes_len * sizeof p.primes[0]);
         assert_int_equal(sherd__fixed_choose(p.a, 17, "A", &p.fixed_a, NULL), 0);
         assert_int_equal(sherd__fixed_choose(p.b, 17, "B", &p.fixed_b, NULL), 0);
         watch();
