@@ -185,8 +185,7 @@ static int body_of_ones(bool *ones, const sherd__view_block *b, const uint8_t *b
 static int block_of_ones(bool *ones, const sherd__node_view *v, const sherd__view_block *b)
 {
     *ones = false;
-    if (!b->whole || b->info.primes || b->info.rows == 0 || b->info.cols == 0)
-        return SHERD_OK;
+    if (!b->whole || b->info.primes || b->info.rows == 0 || b->info.cols == 0) return SHERD_OK;
     uint8_t *body = sherd__alloc((size_t)b->info.len);
     if (!body) return SHERD_ENOMEM;
     int err = sherd__view_body(v, b, body) ? SHERD_OK : body_of_ones(ones, b, body);

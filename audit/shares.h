@@ -41,7 +41,7 @@ typedef struct sherd__shares {
                                     none */
     size_t rows_len;
     const uint32_t **index;
-    uint64_t stray; /* bytes of laid out blocks that are no residues and not 0 */
+    uint64_t stray;                  /* bytes of laid out blocks that are no residues and not 0 */
     char note[200];                  /* what is not used, or empty */
     char left_out[160];              /* right operands that are not read because of the limit, or
                                         empty */

@@ -43,8 +43,8 @@ static size_t offset_of(const sherd__fragment_info *i, uint32_t q, size_t row, s
     const size_t line = left ? row : col, term = left ? col : row;
     const size_t tiles = ((left ? cols : rows) + 63) / 64;
     const size_t tile = (line / 16 * i->primes + q) * tiles + term / 64;
-    return tile * 1024 + (left ? line % 16 * 64 + term % 64
-                               : term % 64 / 4 * 64 + line % 16 * 4 + term % 4);
+    return tile * 1024 +
+           (left ? line % 16 * 64 + term % 64 : term % 64 / 4 * 64 + line % 16 * 4 + term % 4);
 }
 
 /* Reads a residue of one byte: signed in a right block. */

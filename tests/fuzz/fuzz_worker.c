@@ -407,8 +407,8 @@ static void put(peer *p, script *s)
 static void give(peer *p, script *s)
 {
     static const uint8_t dtypes[] = { SHERD_F64, SHERD_U8, SHERD_U32, SHERD_I64 };
-    p->steps.era++;                         /* which may start a round */
-    uint32_t bits = next(s);                /* evaluated one after the other, in the same order by
+    p->steps.era++;          /* which may start a round */
+    uint32_t bits = next(s); /* evaluated one after the other, in the same order by
                                              * every compiler */
     sherd__task t = { .job = bits % 4 };
     t.task = number(s);

@@ -182,7 +182,8 @@ static void spoil_edges(const sherd__fragment *f)
     uint8_t *body = (uint8_t *)(uintptr_t)sherd__fragment_bytes(f);
     for (size_t at = 0; at < i->len; at++) {
         size_t tile = at % strip / 1024, in = at % 1024;
-        size_t row = tile * 64 + in / 64 * 4 + in % 4, col = at / strip / i->primes * 16 + in / 4 % 16;
+        size_t row = tile * 64 + in / 64 * 4 + in % 4,
+               col = at / strip / i->primes * 16 + in / 4 % 16;
         if (row >= i->rows || col >= i->cols) body[at] = 77;
     }
 }

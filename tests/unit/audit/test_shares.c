@@ -674,12 +674,12 @@ static void bytes_beyond_the_edges_are_counted(void **state)
         bool right;
         size_t at;
     } of[] = {
-        { false, 1024 + 6 },                   /* row 0, term 70 */
-        { false, 2 * R * 2048 + 5 * 64 },      /* row 37 */
-        { false, 3 * R * 2048 - 1 },           /* the last byte */
-        { true, 1024 + 64 + 2 },               /* column 0, term 70 */
-        { true, R * 2048 + 4 * 4 },            /* column 20 */
-        { true, 2 * R * 2048 - 1 },            /* the last byte */
+        { false, 1024 + 6 },              /* row 0, term 70 */
+        { false, 2 * R * 2048 + 5 * 64 }, /* row 37 */
+        { false, 3 * R * 2048 - 1 },      /* the last byte */
+        { true, 1024 + 64 + 2 },          /* column 0, term 70 */
+        { true, R * 2048 + 4 * 4 },       /* column 20 */
+        { true, 2 * R * 2048 - 1 },       /* the last byte */
     };
     for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
         sherd__views v;
