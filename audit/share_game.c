@@ -1,7 +1,7 @@
 /*
  * The game against the scheme's own code: operands are hidden by the functions that hide them in a
- * run (crypto/mask.h, crypto/lagrange.h, crypto/byte_code.h for primes below 256). Entropy comes from the audit's seed instead of getrandom,
- * so that a report can be reproduced.
+ * run (crypto/mask.h, crypto/lagrange.h, crypto/byte_code.h for primes below 256). Entropy comes
+ * from the audit's seed instead of getrandom, so that a report can be reproduced.
  */
 #include <math.h>
 #include <string.h>

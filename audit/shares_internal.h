@@ -9,6 +9,7 @@ typedef struct shares_panel {
     uint32_t *of[SHERD__AUDIT_PRIMES]; /* kept x cols */
     size_t rows, kept, cols;
     size_t sent;    /* rows, including those that are not read */
+    uint8_t layout; /* sherd__seen.layout */
     uint64_t stray; /* bytes beyond the edges of laid out blocks that are not 0 */
 } shares_panel;
 

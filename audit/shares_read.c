@@ -83,6 +83,7 @@ int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, cons
     size_t take = p->kept >= rows_max ? 0 : rows < rows_max - p->kept ? rows : rows_max - p->kept;
     if (p->cols != 0 && p->cols != cols) return SHERD_OK;
     p->cols = cols;
+    p->layout = sherd__fragment_is_bytes(info->dtype) ? info->dtype : 0;
     p->rows += rows;
     p->sent += rows;
     p->stray += stray_bytes(info, body);

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "core/rand.h"
+#include "crypto/fragment.h"
 #include "matrix/residue.h"
 #include "sherd/audit.h"
 #include "sherd/err.h"
@@ -76,6 +77,8 @@ typedef struct sherd__seen {
                                r of block j is row j*height + r */
     const double *const *blocks; /* K blocks of rows*cols integers, the truth: used to confirm
                                     guesses and to measure attacks. NULL: unknown */
+    uint8_t layout;   /* SHERD__BYTES_LEFT or _RIGHT: masks are streams in the order of tiles; else
+                         row after row */
     size_t rows_sent; /* of each share, of which `rows` are stored; 0: no more than these */
     bool right;       /* a tile of B: unchanged rows of it, in all K places, */
     size_t col;       /* starting at this column */

@@ -11,6 +11,8 @@
  * and its negative, because they use the lower of the two steps. For masks that are multiples of
  * one stream, ratios of neighbours are equal, so windows of ratios are kept as well.
  *
+ * Residues of one byte are laid out in tiles, and their masks are drawn in this order.
+ *
  * Below 4096 a step is one residue, and equal numbers modulo two primes are different fractions. So
  * windows of the residues themselves are kept for such primes. Two primes reject different numbers
  * of one keystream, which shifts one stream against the other: runs are short, but many.
@@ -46,7 +48,8 @@ typedef struct stream {
     uint32_t prime, mask; /* mask: its index; for a sum of masks, the share */
     bool alone;
     uint32_t share_coef[SHERD__LCC_SHARES_MAX], block_coef[SHERD__LCC_BLOCKS_MAX];
-    size_t len, first; /* first: offset in the concatenation of all streams */
+    size_t len, first;     /* first: offset in the concatenation of all streams */
+    const uint32_t *order; /* the entry at each place; NULL: row after row */
 } stream;
 
 typedef struct window {
@@ -63,6 +66,7 @@ typedef struct streams {
     size_t len, room, total;
     windows kept, ratios; /* windows of steps, and of ratios of neighbours */
     windows values;       /* windows of residues, of primes below STEPS */
+    uint32_t **orders;    /* of each encoding; NULL: row after row */
     const sherd__audit_options *opt;
 } streams;
 
@@ -162,8 +166,26 @@ static int add_sums(streams *s, const stream *like, const uint32_t *w, uint32_t 
     return err;
 }
 
+/* Makes the order of an operand of residues of one byte in which it is sent: tile after tile
+   (docs/PROTOCOL.md), in which its masks are drawn. */
+static uint32_t *order_of(const sherd__seen *e)
+{
+    const bool left = e->layout == SHERD__BYTES_LEFT;
+    const size_t lines = left ? e->rows : e->cols, terms = left ? e->cols : e->rows;
+    uint32_t *order = sherd__calloc(e->rows * e->cols, sizeof *order);
+    size_t len = 0;
+    for (size_t strip = 0; order && strip < lines; strip += 16)
+        for (size_t at = 0; at < (terms + 63) / 64 * 1024; at++) {
+            size_t in = at % 1024, line = strip + (left ? in / 64 : in / 4 % 16);
+            size_t term = at / 1024 * 64 + (left ? in % 64 : in / 64 * 4 + in % 4);
+            if (line < lines && term < terms)
+                order[len++] = (uint32_t)(left ? line * e->cols + term : term * e->cols + line);
+        }
+    return order;
+}
+
 /* Solves for the masks of an encoding modulo one prime, or for their sums. */
-static int solve(streams *s, const sherd__seen *e, uint32_t prime)
+static int solve(streams *s, const sherd__seen *e, uint32_t prime, const uint32_t *order)
 {
     const sherd__seen_code *c = e->code;
     uint32_t p = c->primes[prime], all = c->blocks + c->masks, pivot[SHERD__LCC_BLOCKS_MAX];
@@ -182,7 +204,9 @@ static int solve(streams *s, const sherd__seen *e, uint32_t prime)
         row[q.unknowns + i] = 1;
     }
     if (err == 0) reduce(&q, p, pivot);
-    stream one = { .seen = e, .prime = prime, .alone = true, .len = e->rows * e->cols };
+    stream one = {
+        .seen = e, .prime = prime, .alone = true, .len = e->rows * e->cols, .order = order
+    };
     bool solved = false;
     for (uint32_t t = 0; t < c->masks && err == 0; t++) {
         uint32_t u = known ? t : c->blocks + t;
@@ -222,6 +246,11 @@ static uint32_t times(uint32_t a, uint32_t b, uint32_t p, double inverse)
     return mod((int64_t)((uint64_t)a * b), p, inverse);
 }
 
+static size_t entry(const stream *s, size_t at)
+{
+    return s->order ? s->order[at] : at;
+}
+
 /* Computes residues [at, at+n) of a stream. */
 static void residues_of(const stream *s, size_t at, size_t n, uint32_t *out)
 {
@@ -233,14 +262,16 @@ static void residues_of(const stream *s, size_t at, size_t n, uint32_t *out)
         memset(sum, 0, sizeof sum);
         for (uint32_t i = 0; i < c->shares; i++) {
             if (s->share_coef[i] == 0) continue;
-            const uint32_t *x = sherd__seen_residues(s->seen, i, s->prime) + at + from;
-            for (size_t k = 0; k < some; k++) sum[k] += (uint64_t)s->share_coef[i] * x[k];
+            const uint32_t *x = sherd__seen_residues(s->seen, i, s->prime);
+            for (size_t k = 0; k < some; k++)
+                sum[k] += (uint64_t)s->share_coef[i] * x[entry(s, at + from + k)];
         }
         for (uint32_t j = 0; j < c->blocks; j++) {
             if (s->block_coef[j] == 0) continue;
-            const double *x = s->seen->blocks[j] + at + from;
+            const double *x = s->seen->blocks[j];
             for (size_t k = 0; k < some; k++)
-                sum[k] += (uint64_t)s->block_coef[j] * sherd__audit_residue(x[k], p);
+                sum[k] += (uint64_t)s->block_coef[j] *
+                          sherd__audit_residue(x[entry(s, at + from + k)], p);
         }
         for (size_t k = 0; k < some; k++) out[from + k] = mod((int64_t)sum[k], p, 1.0 / p);
     }
@@ -482,8 +513,10 @@ static int found(sherd__findings *l, const streams *s, const pair *p)
              "%s and %s are %s for %s%zu numbers, from %zu and %zu on (lag %lld%s)", one, other,
              are, p->run == RUN_MAX ? "at least " : "", p->run, p->x.at - p->back,
              p->y.at - p->back, (long long)lag,
-             x->seen->cols == y->seen->cols && lag % (int64_t)x->seen->cols == 0 ? ", whole rows"
-                                                                                 : "");
+             !x->order && !y->order && x->seen->cols == y->seen->cols &&
+                     lag % (int64_t)x->seen->cols == 0
+                 ? ", whole rows"
+                 : "");
     return sherd__findings_add(l, &f);
 }
 
@@ -585,13 +618,15 @@ int sherd__audit_streams(sherd__findings *l, const sherd__seen *seen, size_t see
 {
     streams s = { .opt = opt };
     pairs same = { .len = 0 };
-    int err = SHERD_OK;
     *reach = (sherd__streams_reach){ 0 };
+    s.orders = sherd__calloc(seen_len, sizeof *s.orders);
+    int err = s.orders ? SHERD_OK : SHERD_ENOMEM;
     for (size_t e = 0; e < seen_len && err == 0; e++) {
         size_t first = s.len;
         err = sherd__seen_check(&seen[e], d);
+        if (err == 0 && seen[e].layout && !(s.orders[e] = order_of(&seen[e]))) err = SHERD_ENOMEM;
         for (uint32_t q = 0; err == 0 && q < seen[e].code->primes_len; q++)
-            err = solve(&s, &seen[e], q);
+            err = solve(&s, &seen[e], q, s.orders[e]);
         reached(reach, &s, first, &seen[e]);
     }
     for (size_t i = 0; i < s.len && err == 0; i++) err = keep_windows(&s, &s.list[i]);
@@ -600,6 +635,8 @@ int sherd__audit_streams(sherd__findings *l, const sherd__seen *seen, size_t see
     if (err == 0) compare(&same, &s, &s.values, BY_VALUES);
     for (size_t i = 0; i < same.len && err == 0; i++) err = found(l, &s, &same.best[i]);
     if (err == 0 && same.len == 0) err = nothing_found(l, &s, reach);
+    for (size_t e = 0; s.orders && e < seen_len; e++) sherd__free(s.orders[e]);
+    sherd__free(s.orders);
     sherd__free(s.list);
     sherd__free(s.kept.list);
     sherd__free(s.ratios.list);

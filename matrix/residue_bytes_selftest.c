@@ -1,5 +1,6 @@
-/* Tests the products of byte residues before a node uses them, since processors and systems with wrong
- * results have been shipped, and measures their speed. The test relies on integer arithmetic only. */
+/* Tests the products of byte residues before a node uses them, since processors and systems with
+ * wrong results have been shipped, and measures their speed. The test relies on integer arithmetic
+ * only. */
 #include <string.h>
 
 #include "core/alloc.h"

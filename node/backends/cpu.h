@@ -1,7 +1,7 @@
 /* Declarations shared by the files of the backend on processors: its scratch memory and how panels
  * are loaded into it (cpu.c), products with a left block in CSR (cpu_csr.c), those on tiles of
- * bytes (cpu_limbs.c), those of residues of one byte (cpu_residue_bytes.c), and forms of blocks that
- * are kept (cpu_forms.c). */
+ * bytes (cpu_limbs.c), those of residues of one byte (cpu_residue_bytes.c), and forms of blocks
+ * that are kept (cpu_forms.c). */
 #ifndef NODE_BACKENDS_CPU_H
 #define NODE_BACKENDS_CPU_H
 

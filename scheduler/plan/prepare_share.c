@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -99,7 +98,6 @@ static uint32_t bytes_instead(const sherd__prepared *p, size_t inner, uint32_t w
     uint32_t len = sherd__bytes_primes_needed(inner, p->fixed_a.bound, p->fixed_b.bound);
     double now = nodes->residue_gflops > 0 ? nodes->residue_gflops : nodes->gflops;
     if (!len || !(nodes->byte_gops > 0)) return 0;
-    if (getenv("FORCEB")) return len;
     return !(now > 0) || len / nodes->byte_gops < wide / now ? len : 0;
 }
 

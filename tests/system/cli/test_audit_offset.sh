@@ -86,6 +86,17 @@ assert any('(--right) is not used' in w for w in d['warnings'])" && audit good -
 report $? "primes of blind that share a keystream are found at each node with the operand"
 away
 
+/usr/bin/python3 -c "
+import numpy as np
+g = np.random.default_rng(4)
+np.save('T.npy', g.integers(0, 256, (1500, 128)).astype('u1')); np.save('U.npy', g.standard_normal((128, 70)))"
+BYTES=1 "$BROKEN" multiply T.npy U.npy -o bad.npy -n 5 --scheme share --record bad -q 2>err && audit bad && py "
+assert hits and {f['test'] for f in hits} == {'offset'}, hits
+assert all(f['subject'] == 'A / A' and 'are the same for' in f['sentence'] for f in hits), hits
+assert 'prime 251' in hits[0]['sentence'] and 'prime 241' in hits[0]['sentence'], hits"
+report $? "primes below 256 of A that share a stream of bytes are found, although each rejects other bytes"
+away
+
 # A training: many operands of different widths, and data in the order of the training, in parts.
 /usr/bin/python3 -c "
 import numpy as np

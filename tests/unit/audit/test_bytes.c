@@ -135,6 +135,52 @@ static void one_stream_of_bytes_for_two_primes_is_found_by_its_runs(void **s)
     assert_false(sherd__control_of(SHERD__CONTROL_STREAM, &c));
 }
 
+/* Masks of a right operand that take the bytes of one stream, in the order of tiles. */
+typedef struct tiled {
+    uint8_t laid[2][4 * 1024];
+} tiled;
+
+static void in_tiles(void *ctx, uint32_t t, uint32_t prime, uint32_t p, size_t row, size_t cols,
+                     double *out)
+{
+    const tiled *m = ctx;
+    (void)t;
+    for (size_t c = 0; c < cols; c++) {
+        uint8_t x = m->laid[prime][c / 16 * 1024 + row / 4 * 64 + c % 16 * 4 + row % 4];
+        out[c] = x > p / 2 ? (double)x - p : x;
+    }
+}
+
+static void one_stream_is_found_in_the_order_of_tiles(void **s)
+{
+    (void)s;
+    tiled m;
+    sherd__seeded state;
+    honest h;
+    double run = 0; /* the longest in rows */
+    honest_under = (honest_primes){ 2, { 251, 211 } };
+    for (int q = 0; q < 2; q++) {
+        sherd__entropy e = sherd__entropy_seeded(&state, 4);
+        for (size_t i = 0; i < sizeof m.laid[q];) {
+            e.fill(e.ctx, &m.laid[q][i], 1);
+            i += m.laid[q][i] < honest_under.p[q];
+        }
+    }
+    honest_make_under(&h, 3, 1, 8, 64, 64, 5, in_tiles, &m);
+    honest_under = two;
+    for (int tiles = 0; tiles < 2; tiles++) {
+        sherd__findings l = { 0 };
+        sherd__streams_reach reach;
+        h.seen.layout = tiles ? SHERD__BYTES_RIGHT : 0;
+        assert_int_equal(sherd__audit_streams(&l, &h.seen, 1, &options, &reach, NULL), SHERD_OK);
+        judge(&l);
+        if (tiles) assert_true(l.list[0].flagged && l.list[0].value > 1.5 * run);
+        run = l.list[0].value;
+        sherd__findings_fini(&l);
+    }
+    honest_free(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +188,7 @@ int main(void)
         cmocka_unit_test(more_than_t_shares_are_solved),
         cmocka_unit_test(every_control_is_flagged),
         cmocka_unit_test(one_stream_of_bytes_for_two_primes_is_found_by_its_runs),
+        cmocka_unit_test(one_stream_is_found_in_the_order_of_tiles),
     };
     return cmocka_run_group_tests_name("audit/bytes", tests, NULL, NULL);
 }
