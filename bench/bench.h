@@ -211,7 +211,7 @@ typedef struct sherd__memory_spec {
  *  result, and the bytes of these. */
 int sherd__bench_memory_child(sherd__bench *b, const char *which, sherd_diag *d) SHERD_MUST;
 
-/* ---- kernels (bench/kernels.c, bench/bytes.c) and trainings (bench/training.c) ------------------------------ */
+/* ---- kernels (bench/kernels.c, bench/bytes.c) and trainings (bench/training.c) --------------- */
 
 /** An n x k by k x m product of integers in +-most. */
 typedef struct sherd__kernel_spec {

@@ -1,7 +1,7 @@
 /*
- * All shares of an operand modulo six byte primes, as a coordinator makes them: numbers are reduced,
- * masks are drawn, and sums of both are computed, a unit of masks at a time. Shares are overwritten
- * by those of the next unit, since a job sends them before.
+ * All shares of an operand modulo six byte primes, as a coordinator makes them: numbers are
+ * reduced, masks are drawn, and sums of both are computed, a unit of masks at a time. Shares are
+ * overwritten by those of the next unit, since a job sends them before.
  */
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /*
  * Sums of up to 512 products of a byte and a weight stay below 2^24, so they are exact in floats,
- * which any compiler multiplies in vectors. For up to 64 terms they stay below 2^21, and the multiple
- * of p that is subtracted from them is exact as well.
- * The quotient is rounded to the nearest number, and its error moves the remainder by less than p.
- * The remainder, once p is added to a negative one, is the same for any such quotient. Numbers of
- * 32 bits are divided in doubles likewise.
+ * which any compiler multiplies in vectors. For up to 64 terms they stay below 2^21, and the
+ * multiple of p that is subtracted from them is exact as well. The quotient is rounded to the
+ * nearest number, and its error moves the remainder by less than p. The remainder, once p is added
+ * to a negative one, is the same for any such quotient. Numbers of 32 bits are divided in doubles
+ * likewise.
  */
 #include "crypto/byte_code.h"
 
@@ -289,15 +289,15 @@ void sherd__bytes_crt_init(sherd__bytes_crt *c, uint32_t len)
 }
 
 /*
- * x = sum_q in[q]*M/p_q - t*M, where t is the sum over M rounded to the nearest number, 0 <= t <= 8.
- * M is odd, so x/M differs from a half by 1/(2M) at least, and by 2^-40 at least since
- * sherd__bytes_primes_needed leaves M >> 40 unused for M of more than 40 bits. The quotient has five
- * roundings of numbers below 8, an error below 2^-47. So t is right.
+ * x = sum_q in[q]*M/p_q - t*M, where t is the sum over M rounded to the nearest number, at
+ * most 8. M is odd, so x/M differs from a half by 1/(2M) at least, and by 2^-40 at least since
+ * sherd__bytes_primes_needed leaves M >> 40 unused for M of more than 40 bits. The quotient has
+ * five roundings of numbers below 8, an error below 2^-47. So t is right.
  *
  * M/p_q, M and the sums are represented by two doubles, low + 2^32*high, low below 2^32 (and high
  * below 2^31). Sums of 8 products by bytes are below 2^43 in each half, and exact. Differences are
- * exact as well, and 2^32 times the upper one is; so the last addition is the only rounding, for any
- * number of primes. Up to six primes do not need it: M is below 2^48 and the sums below 2^51.
+ * exact as well, and 2^32 times the upper one is; so the last addition is the only rounding, for
+ * any number of primes. Up to six primes do not need it: M is below 2^48 and the sums below 2^51.
  */
 typedef struct halves {
     double low, high;

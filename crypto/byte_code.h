@@ -29,8 +29,8 @@ void sherd__bytes_reduce(const double *x, size_t n, uint32_t len, size_t stride,
 
 /**
  * Computes out[i] = sum_j w[i*terms + j] * in[j] modulo p for `sums` sums of `terms` rows of n
- * bytes. w is signed; out[i] is signed if `is_signed`, and NULL where a sum is not wanted. Any bytes
- * in `in` have a defined sum, those that are no residues as well. out overlaps nothing.
+ * bytes. w is signed; out[i] is signed if `is_signed`, and NULL where a sum is not wanted. Any
+ * bytes in `in` have a defined sum, those that are no residues as well. out overlaps nothing.
  */
 void sherd__bytes_combine(const int8_t *w, uint32_t sums, uint32_t terms, uint32_t p,
                           bool is_signed, const uint8_t *const *in, size_t n, uint8_t *const *out);
@@ -62,8 +62,8 @@ void sherd__bytes_crt_init(sherd__bytes_crt *c, uint32_t len);
  *  recombination exact. Returns 0 if eight are not enough. */
 uint32_t sherd__bytes_primes_needed(size_t k, uint64_t a, uint64_t b);
 /** Sets out[i] = x[i] * 2^-scale, where |x| is at most what sherd__bytes_primes_needed allows for
- *  this number of primes. x is rounded once (ties to even) and then scaled: results beyond the range
- *  of doubles are infinite, and subnormal ones are rounded again. Zeros are positive. */
+ *  this number of primes. x is rounded once (ties to even) and then scaled: results beyond the
+ *  range of doubles are infinite, and subnormal ones are rounded again. Zeros are positive. */
 void sherd__bytes_crt_f64(const sherd__bytes_crt *c, const uint8_t *const *in, size_t n, int scale,
                           double *out);
 

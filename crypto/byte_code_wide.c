@@ -4,12 +4,12 @@
  * for it; the order of columns that this leaves in four registers is the one from which packing
  * instructions restore the bytes.
  *
- * The same instruction divides. Sums start at -2^31, which makes their four bytes digits of a number
- * of 32 bits without a sign; digit j times the residue of 256^j that is least in magnitude, added
- * up, is congruent to the sum, and with a start of the right residue fits 16 bits with a sign. There
- * the quotient by p is computed with p's inverse of 15 bits. Its error moves the remainder by less
- * than p/2, so that the remainder is between -p and p. That holds for any odd p from 3 to 255 and any
- * sum; the tests compare all of them.
+ * The same instruction divides. Sums start at -2^31, which makes their four bytes digits of a
+ * number of 32 bits without a sign; digit j times the residue of 256^j that is least in magnitude,
+ * added up, is congruent to the sum, and with a start of the right residue fits 16 bits with a
+ * sign. There the quotient by p is computed with p's inverse of 15 bits. Its error moves the
+ * remainder by less than p/2, so that the remainder is between -p and p. That holds for any odd p
+ * from 3 to 255 and any sum; the tests compare all of them.
  */
 #include "crypto/byte_code_kernels.h"
 

@@ -20,9 +20,9 @@
  *
  * Masks of bytes, modulo primes below 256, are drawn by units: an encoding divides its operand into
  * units as it needs, and gives each unit of a mask a number of its own. Unit u is the keystream of
- * nonce u from block 0: its bytes that are below p, in their order, are the residues 0, 1, 2, ... of
- * the unit; the others are rejected. The keys of these masks are derived with another label, so that
- * they differ from those of the masks above.
+ * nonce u from block 0: its bytes that are below p, in their order, are the residues 0, 1, 2, ...
+ * of the unit; the others are rejected. The keys of these masks are derived with another label, so
+ * that they differ from those of the masks above.
  */
 #ifndef CRYPTO_MASK_H
 #define CRYPTO_MASK_H
@@ -76,8 +76,8 @@ int sherd__masks_row(sherd__masks *m, const sherd__mask_id *id, uint64_t row,
 /**
  * Computes the first n residues of a unit of a mask of bytes, each in [0, p), uniform by rejection.
  * Fewer residues are the first of more. Where the key is the same, no unit may be used twice for
- * different numbers. id->p is 2 to 255; id->width selects the key only. Every processor computes the
- * same bytes. Errors: SHERD_ENOMEM or SHERD_EINTERNAL from the cipher.
+ * different numbers. id->p is 2 to 255; id->width selects the key only. Every processor computes
+ * the same bytes. Errors: SHERD_ENOMEM or SHERD_EINTERNAL from the cipher.
  */
 int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit, size_t n,
                        uint8_t *out) SHERD_MUST;

@@ -40,8 +40,8 @@ SHERD__V4_INLINED void sherd__interleave(const __m512i row[4], __m512i out[4])
     out[3] = _mm512_unpackhi_epi16(high, high2);
 }
 
-/** Interleaves `rows` <= 4 rows of `cols` columns, up to 64, in the order of columns; other rows and
- *  columns are zero. */
+/** Interleaves `rows` <= 4 rows of `cols` columns, up to 64, in the order of columns; other rows
+ *  and columns are zero. */
 SHERD__V4_INLINED void sherd__interleave_rows(const void *in, size_t rows, size_t cols,
                                               size_t stride, __m512i out[4])
 {

@@ -87,9 +87,8 @@ typedef struct sherd__bytes_product {
 } sherd__bytes_product;
 
 /** Computes the product. team may be NULL; results do not depend on it. Where a is not laid out,
- *  rows beyond a multiple of 16 and terms beyond a multiple of 64 are laid out for every 96 columns,
- *  and the others are multiplied where they are. SHERD_EINTERRUPTED: out is
- *  undefined. */
+ *  rows beyond a multiple of 16 and terms beyond a multiple of 64 are laid out for every 96
+ *  columns, and the others are multiplied where they are. SHERD_EINTERRUPTED: out is undefined. */
 int sherd__bytes_multiply(const sherd__bytes_product *x, sherd__team *team) SHERD_MUST;
 /** Compares products of random and worst-case bytes with sums in 64 bits, for every prime, by the
  *  path that sherd__bytes_path_here names. Errors: SHERD_EDEVICE, SHERD_ENOMEM. */

@@ -84,6 +84,7 @@ static void combine(uint32_t terms, uint32_t p, size_t n, bool is_signed, int ho
     for (uint32_t j = 0; j < terms; j++) {
         in[j] = fence(n);
         for (size_t i = 0; i < n; i++) in[j].at[i] = how == ANY ? (uint8_t)draw(256) : 255;
+        for (size_t i = 0; i < n && how != ANY && j == 0; i++) in[j].at[i] -= (uint8_t)(i % 7);
         rows[j] = in[j].at;
     }
     for (int i = 0; i < SUMS; i++) {
