@@ -386,8 +386,8 @@ typedef struct kept_attempt {
  * *panel_rows rows, unless such a panel is too small. Rows are those of the product (windows if
  * there are any), except for `part` and *panel_rows.
  */
-static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, size_t *panel_rows,
-                     sherd_diag *d)
+static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, bool bytes,
+                     size_t *panel_rows, sherd_diag *d)
 {
     sherd__prepared *p = t->p;
     const sherd_view a = t->a;
@@ -400,17 +400,14 @@ static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, size_t *p
     *panel_rows = SIZE_MAX;
     const sherd__code *lagrange = sherd__codes[0];
     const bool hides_b = sherd__share_codes_b(opt);
-    const byte_use use = { t->how->windows || !hides_b ? NULL : nodes, k->inner };
-    const size_t both = hides_b && sums > k->inner ? sums : k->inner;
     int err = bounds(p, a, b, k->inner, opt, d);
-    if (!err && !choose_primes(p, both, use, NULL) && p->bytes) {
-        err = sherd__share_code_fit(p, lagrange, part, nodes, opt, NULL);
-        if (err != SHERD_EINVAL)
-            return err ? sherd__share_code_fit(p, lagrange, part, nodes, opt, d) : SHERD_OK;
+    if (!err && bytes) {
+        const size_t both = hides_b && sums > k->inner ? sums : k->inner;
+        err = choose_primes(p, both, (byte_use){ nodes, k->inner }, d);
+        if (!err && !p->bytes) err = SHERD_EUNSUPPORTED;
     }
-    err = bounds(p, a, b, k->inner, opt, d);
     if (!err) err = sherd__share_code_fit(p, lagrange, part, nodes, opt, d);
-    if (err || sums <= k->inner || !hides_b) return err;
+    if (err || bytes || sums <= k->inner || !hides_b) return err;
     uint32_t few = p->primes_len;
     size_t most = sherd__share_sum_max(sherd__primes_default.p, few, p->fixed_a.bound,
                                        p->fixed_b.bound);
@@ -421,7 +418,7 @@ static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, size_t *p
         return SHERD_OK;
     }
     err = bounds(p, a, b, sums, opt, d);
-    return err ? err : sherd__share_code_fit(p, sherd__codes[0], part, nodes, opt, d);
+    return err ? err : sherd__share_code_fit(p, lagrange, part, nodes, opt, d);
 }
 
 static work work_of(sherd_view a, const sherd_keep_options *how, bool transposed_too)
@@ -446,13 +443,13 @@ static int check_window(const sherd_keep_options *how, const work *k, sherd_diag
                        SHERD__WINDOW_MAX);
 }
 
-static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
+static int code_kept_by(const kept_attempt *t, const sherd__nodes *nodes, bool bytes,
+                        double *tasks, sherd_diag *d)
 {
-    const kept_attempt *t = ctx;
     sherd__prepared *p = t->p;
     work k = t->k;
     size_t panel_rows, part = t->part;
-    int err = kept_code(t, nodes, &panel_rows, d);
+    int err = kept_code(t, nodes, bytes, &panel_rows, d);
     if (err) return err;
     k.rows = sherd__share_code_rows(p, part);
     size_t all = t->a.rows / part * k.rows + sherd__share_code_rows(p, t->a.rows % part);
@@ -463,6 +460,14 @@ static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_
     *tasks = tasks_of(&p->plan, &k);
     if (p->plan.panel_rows > panel_rows) p->plan.panel_rows = panel_rows;
     return SHERD_OK;
+}
+
+static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
+{
+    const kept_attempt *t = ctx;
+    bool possible = sherd__share_codes_b(t->opt) && !t->how->windows;
+    if (possible && !code_kept_by(t, nodes, true, tasks, NULL)) return SHERD_OK;
+    return code_kept_by(t, nodes, false, tasks, d);
 }
 
 /*
@@ -513,18 +518,15 @@ typedef struct share_attempt {
     const sherd_product_options *opt;
 } share_attempt;
 
-static int code_share(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
+/* Plans with primes below 256 (`bytes`), or of 23 bits. */
+static int code_share_by(const share_attempt *t, const sherd__nodes *nodes, bool bytes,
+                         double *tasks, sherd_diag *d)
 {
-    const share_attempt *t = ctx;
     sherd__prepared *p = t->p;
-    const byte_use use = { sherd__share_codes_b(t->opt) ? nodes : NULL, t->m->a.cols };
+    const byte_use use = { bytes ? nodes : NULL, t->m->a.cols };
     int err = choose_primes(p, t->m->a.cols, use, d);
-    if (!err)
-        err = sherd__share_code_fit(p, t->by, t->m->a.rows, nodes, t->opt, p->bytes ? NULL : d);
-    if (err && p->bytes) { /* the smallest prime may have too few points */
-        err = choose_primes(p, t->m->a.cols, (byte_use){ 0 }, d);
-        if (!err) err = sherd__share_code_fit(p, t->by, t->m->a.rows, nodes, t->opt, d);
-    }
+    if (err || p->bytes != bytes) return err ? err : SHERD_EUNSUPPORTED;
+    err = sherd__share_code_fit(p, t->by, t->m->a.rows, nodes, t->opt, d);
     if (err) return err;
     size_t depth = sherd__share_code_depth(p, t->m->a.cols);
     const work k = { .rows = sherd__share_code_rows(p, t->m->a.rows),
@@ -535,6 +537,16 @@ static int code_share(void *ctx, const sherd__nodes *nodes, double *tasks, sherd
     err = fit(p, &k, 0, nodes, t->opt, d);
     if (!err) *tasks = tasks_of(&p->plan, &k);
     return err;
+}
+
+/* Bytes may be impossible: the smallest prime has too few points for the nodes, or the memory does
+ * not hold what checks them. */
+static int code_share(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
+{
+    const share_attempt *t = ctx;
+    if (sherd__share_codes_b(t->opt) && !code_share_by(t, nodes, true, tasks, NULL))
+        return SHERD_OK;
+    return code_share_by(t, nodes, false, tasks, d);
 }
 
 /* Plans a product by one code. */

@@ -204,7 +204,7 @@ int sherd__share_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fragme
         .len = (uint64_t)d->depth * r->row_bytes * (primes ? primes : 1),
     };
     const sherd__fragment_source source = { resident_fill, resident_free, r };
-    if (d->bytes) info = sherd__share_residues(d, SHARE_RIGHT, d->k, r->width);
+    if (d->bytes) info = sherd__share_residues(d, SHARE_RIGHT, d->depth, r->width);
     if (!err) err = sherd__fragment_new_source(out, &info, source);
     if (err) resident_free(r);
     return err;
