@@ -88,7 +88,7 @@ static bool clear_product(const sherd__node_view *v, const sherd__view_task *t)
     if (t->op != MULTIPLY || t->left == SHERD__VIEW_NONE || t->right == SHERD__VIEW_NONE)
         return false;
     const sherd__view_block *b = &v->blocks[t->left];
-    return b->whole && b->info.dtype != SHERD__RESIDUES && b->info.rows > 0 && b->info.cols > 0;
+    return b->whole && b->info.primes == 0 && b->info.rows > 0 && b->info.cols > 0;
 }
 
 /* Return the rows and columns of group q of a body; without a table, those of the matrix. */
@@ -185,8 +185,7 @@ static int body_of_ones(bool *ones, const sherd__view_block *b, const uint8_t *b
 static int block_of_ones(bool *ones, const sherd__node_view *v, const sherd__view_block *b)
 {
     *ones = false;
-    if (!b->whole || b->info.dtype == SHERD__RESIDUES || b->info.rows == 0 || b->info.cols == 0)
-        return SHERD_OK;
+    if (!b->whole || b->info.primes || b->info.rows == 0 || b->info.cols == 0) return SHERD_OK;
     uint8_t *body = sherd__alloc((size_t)b->info.len);
     if (!body) return SHERD_ENOMEM;
     int err = sherd__view_body(v, b, body) ? SHERD_OK : body_of_ones(ones, b, body);

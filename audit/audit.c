@@ -231,20 +231,35 @@ int sherd__audit_element_wise(sherd_audit *r, const sherd__audit_cast *cast,
 #define CONTROL_COLS 64u
 #define KNOWN_ENTRIES ((size_t)1 << 18) /* of a block that is known to an attacker */
 
-/* Copies the first `rows` rows of an encoding's blocks from A; used for measuring only. */
+/* Copies row `row` of block `block` of an encoding from the operand. Columns beyond it are zeros. */
+static void cut_row(const sherd__seen *a, uint32_t block, uint64_t row, const sherd__truth *t,
+                    double *line, double *out)
+{
+    size_t first = a->col + block * a->block_cols;
+    size_t cols = first >= t->a.cols            ? 0
+                  : t->a.cols - first < a->cols ? t->a.cols - first
+                                                : a->cols;
+    if (row >= t->a.rows) return;
+    sherd__truth_row(t, (size_t)row, line);
+    memcpy(out, line + first, cols * sizeof *out);
+}
+
+/* Copies the first `rows` rows of an encoding's blocks from its operand; used for measuring only. */
 static int cut_blocks(double ***out, const sherd__seen *a, uint64_t share_rows, size_t rows,
                       const sherd__truth *t)
 {
     uint32_t k = a->code->blocks;
     double **blocks = sherd__calloc(k, sizeof *blocks),
-           *line = sherd__calloc(a->cols, sizeof *line);
+           *line = sherd__calloc(t->a.cols, sizeof *line);
     int err = blocks && line ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t b = 0; b < k && !err; b++) {
         blocks[b] = sherd__calloc(rows, a->cols * sizeof **blocks);
         if (!blocks[b]) err = SHERD_ENOMEM;
         for (size_t r = 0; r < rows && !err; r++) {
-            uint64_t row = a->row ? a->row[b * a->rows + r] : b * share_rows + r;
-            if (row < t->a.rows) sherd__truth_row(t, (size_t)row, blocks[b] + r * a->cols);
+            uint64_t row = a->row          ? a->row[b * a->rows + r]
+                           : a->block_cols ? r
+                                           : b * share_rows + r;
+            cut_row(a, b, row, t, line, blocks[b] + r * a->cols);
         }
     }
     sherd__free(line);
@@ -316,7 +331,7 @@ static int independence(sherd_audit *r, const sherd__shares *s, const sherd__tru
         const sherd__seen *e = &s->seen[i];
         double **blocks = NULL;
         size_t rows = KNOWN_ENTRIES / e->cols + 1;
-        if (!placed(s, e) || e->cols != truth->a.cols) continue;
+        if (!placed(s, e) || (!e->block_cols && e->cols != truth->a.cols)) continue;
         if (rows > e->rows) rows = e->rows;
         for (size_t k = 0; e->row && k < rows; k++) /* padding is known to be zeros */
             if (e->row[k] >= truth->a.rows && e->row[k] != SHERD__SEEN_PADDING) rows = k;
@@ -377,8 +392,9 @@ static int known_blocks(double ***out, const sherd__shares *s, const sherd__seen
 {
     *out = NULL;
     if (s->apart && !e->code->one_time) return SHERD_OK;
+    if (e->right && e->row) return right ? cut_blocks(out, e, 0, e->rows, right) : SHERD_OK;
     if (e->right) return right ? cut_tile(out, e, right) : SHERD_OK;
-    if (!truth || !placed(s, e) || e->cols != truth->a.cols) return SHERD_OK;
+    if (!truth || !placed(s, e) || (!e->block_cols && e->cols != truth->a.cols)) return SHERD_OK;
     return cut_blocks(out, e, s->share_rows, e->rows, truth);
 }
 
@@ -452,6 +468,9 @@ static int by_code(sherd_audit *r, sherd__shares *s, const sherd__truth *truth, 
     if (!err)
         err = sherd__audit_share_games(&r->findings, &s->code,
                                        (sherd__code_blocks){ GAME_ROWS, GAME_COLS, NULL }, &own, d);
+    if (!err && s->code.form != SHERD__SEEN_LAGRANGE) /* the weights of B are others */
+        err = sherd__audit_share_games(&r->findings, &s->code_b,
+                                       (sherd__code_blocks){ GAME_ROWS, GAME_COLS, NULL }, &own, d);
     if (!err)
         err = sherd__audit_controls(&r->findings, &s->code,
                                     (sherd__code_blocks){ CONTROL_ROWS, CONTROL_COLS, NULL }, &own,
@@ -491,7 +510,7 @@ static int check_right(const sherd__shares *s, const sherd__truth *right, sherd_
     for (uint32_t i = 0; i < s->seen_len; i++) {
         const sherd__seen *e = &s->seen[i];
         if (!e->right || s->apart) continue;
-        rows = e->rows_sent;
+        rows = e->row ? (size_t)s->cols : e->rows_sent;
         if (e->col + e->cols > end) end = e->col + e->cols;
     }
     if (rows == right->a.rows && (end == right->a.cols || (end < right->a.cols && s->left_out[0])))
@@ -499,6 +518,23 @@ static int check_right(const sherd__shares *s, const sherd__truth *right, sherd_
     return sherd__fail(d, SHERD_ESHAPE, "give the B that the recorded run was given",
                        "the record's B has %zu rows and %s%zu columns, and --right is %zu x %zu",
                        rows, s->left_out[0] ? "at least " : "", end, right->a.rows, right->a.cols);
+}
+
+/* Bytes beyond the edges of laid out blocks hide nothing, so they must be 0. */
+static int edges(sherd_audit *r, const sherd__shares *s, sherd_diag *d)
+{
+    sherd_audit_finding f = sherd__finding_of("edges", "bytes that are not 0", false);
+    if (s->stray == 0) return SHERD_OK;
+    snprintf(f.who, sizeof f.who, "shares of the record");
+    snprintf(f.subject, sizeof f.subject, "beyond the last row, column and term");
+    f.value = (double)s->stray;
+    f.chance = 0;
+    f.flagged = true;
+    snprintf(f.sentence, sizeof f.sentence,
+             "%llu bytes beyond the last row, column or term of a share are not 0: no mask hides "
+             "what they hold",
+             (unsigned long long)s->stray);
+    return sherd__findings_add(&r->findings, &f) ? sherd__fail_memory(d, "the findings") : SHERD_OK;
 }
 
 int sherd__audit_shares(sherd_audit *r, sherd__shares *s, const sherd__audit_known *known,
@@ -517,6 +553,7 @@ int sherd__audit_shares(sherd_audit *r, sherd__shares *s, const sherd__audit_kno
         sherd__audit_leave_out(r, "masks of encodings that are not attacked: %s", s->left_out);
     }
     int err = known->b ? check_right(s, known->b, d) : SHERD_OK;
+    if (!err) err = edges(r, s, d);
     if (!err) err = each_share(r, s, known, plan, d);
     if (!err) err = independence(r, s, known->a, &opt, d);
     if (!err) err = sherd__audit_uniformity(&r->findings, s->seen, s->seen_len, &opt, d);

@@ -30,7 +30,7 @@ typedef struct attack {
     uint32_t *who;     /* their domains */
     uint32_t *members; /* their shares */
     uint32_t members_len;
-    uint32_t *mixed[SHERD__TABLE_PRIMES]; /* K combinations of `sample` each, by prime */
+    uint32_t *mixed[SHERD__AUDIT_PRIMES]; /* K combinations of `sample` each, by prime */
     uint64_t *x, *guess;
     double *features;          /* FEATURES x entries */
     uint32_t open, rebuilt_by; /* number of coalitions that cancelled the masks, and that solved for
@@ -105,7 +105,7 @@ static void gather(attack *a)
 /* ---- one coalition --------------------------------------------------------------------------- */
 
 typedef struct solved { /* what a coalition can solve modulo each prime */
-    sherd__unmasked u[SHERD__TABLE_PRIMES];
+    sherd__unmasked u[SHERD__AUDIT_PRIMES];
     uint32_t rows; /* number of combinations tested, the same for all primes */
 } solved;
 
@@ -307,7 +307,7 @@ static int attack_open(attack *a)
 
 static void attack_close(attack *a)
 {
-    for (uint32_t i = 0; i < SHERD__TABLE_PRIMES; i++) sherd__free(a->mixed[i]);
+    for (uint32_t i = 0; i < SHERD__AUDIT_PRIMES; i++) sherd__free(a->mixed[i]);
     sherd__free(a->domains);
     sherd__free(a->x);
     sherd__free(a->guess);

@@ -1,6 +1,7 @@
 /*
  * A share as an adversary view: residues as numbers around 0, divided by the largest of them, all
- * columns in their places. Inference is made once and counted against every block.
+ * columns in their places. Inference is made once and counted against every block; if blocks have
+ * columns of their own, it is made once for each, as for a share of these columns.
  */
 #include "audit/coded.h"
 
@@ -17,13 +18,20 @@
 #define COLUMNS_MAX 96u
 #define KEPT_MAX 10000u
 
+/* A share, and the columns of A that the attacked blocks have in it, from the first on. */
+typedef struct part {
+    const sherd__seen *seen;
+    uint32_t share;
+    size_t first, cols;
+} part;
+
 /* Takes every `step`-th column of the share, and the rows kept. */
-static int make_view(sherd__adversary_view *s, sherd__sheaf *f, const sherd__seen *seen,
-                     uint32_t share, size_t step)
+static int make_view(sherd__adversary_view *s, sherd__sheaf *f, const part *of, size_t step)
 {
-    const uint32_t *x = seen->residues[(size_t)share * seen->code->primes_len];
+    const sherd__seen *seen = of->seen;
+    const uint32_t *x = seen->residues[(size_t)of->share * seen->code->primes_len];
     double p = seen->code->primes[0];
-    size_t cols = (seen->cols + step - 1) / step,
+    size_t cols = (of->cols + step - 1) / step,
            kept = seen->rows < KEPT_MAX ? seen->rows : KEPT_MAX, len;
     *f = (sherd__sheaf){ .cols = cols, .rows = seen->rows, .kept = kept };
     *s = (sherd__adversary_view){ .sheaves = f, .len = 1, .cols = cols, .integers = true };
@@ -48,7 +56,7 @@ static void drop_view(sherd__sheaf *f)
 }
 
 static int open_counting(sherd__counting *k, const sherd__adversary_view *s, const sherd__truth *t,
-                         size_t step, size_t tests)
+                         const part *of, size_t step, size_t tests)
 {
     const sherd__sheaf *h = &s->sheaves[0];
     k->s = s;
@@ -63,7 +71,7 @@ static int open_counting(sherd__counting *k, const sherd__adversary_view *s, con
     if (!alike) return SHERD_ENOMEM;
     for (size_t c = 0; c < t->a.cols; c++) alike[t->first[c]]++;
     for (size_t j = 0; j < s->cols; j++) {
-        k->col[j] = t->first[j * step];
+        k->col[j] = t->first[of->first + j * step];
         k->alike[j] = alike[k->col[j]];
     }
     sherd__free(alike);
@@ -93,7 +101,8 @@ static double scale_of(const sherd__truth *t, double *line)
 static size_t at_block(sherd__counting *k, const sherd__truth *t, const sherd__seen *seen,
                        uint64_t height, uint32_t b)
 {
-    size_t first = (size_t)b * (size_t)height, kept = k->s->sheaves[0].kept, have = 0;
+    size_t first = seen->block_cols ? 0 : (size_t)b * (size_t)height, kept = k->s->sheaves[0].kept,
+           have = 0;
     if (seen->row) {
         for (size_t r = 0; r < kept; r++) {
             uint32_t row = seen->row[b * seen->rows + r];
@@ -117,7 +126,7 @@ static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__t
     for (size_t r = 0; r < h->kept; r++) {
         if (k->row[r] == SHERD__TRUTH_NONE) continue;
         sherd__truth_row(t, k->row[r], line);
-        for (size_t j = 0; j < h->cols; j++) same += h->values[r * h->cols + j] == line[j];
+        for (size_t j = 0; j < h->cols; j++) same += h->values[r * h->cols + j] == line[k->col[j]];
         all += h->cols;
     }
     if (all == 0) return SHERD_OK;
@@ -132,17 +141,17 @@ static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__t
 
 /* Shares reveal the positions of columns. They are left out here, to test whether values reveal
    them. */
-static int recognise(const sherd__attack *by, const sherd__seen *seen, uint32_t share)
+static int recognise(const sherd__attack *by, const part *of)
 {
     sherd__sheaf f;
     sherd__adversary_view s;
     sherd__counting k = { .who = by->who, .subject = "A" };
-    size_t step = seen->cols / COLUMNS_MAX + 1;
-    size_t *to = sherd__calloc(seen->cols, sizeof *to);
-    int err = make_view(&s, &f, seen, share, step);
-    if (!err) err = to ? open_counting(&k, &s, by->truth, step, 1) : SHERD_ENOMEM;
+    size_t step = of->cols / COLUMNS_MAX + 1;
+    size_t *to = sherd__calloc(of->cols, sizeof *to);
+    int err = make_view(&s, &f, of, step);
+    if (!err) err = to ? open_counting(&k, &s, by->truth, of, step, 1) : SHERD_ENOMEM;
     for (int how = SHERD__MATCH_OWN; how <= SHERD__MATCH_TOGETHER && !err; how++) {
-        err = sherd__match(&s, seen->rows, by->pub, (sherd__match_how)how, to);
+        err = sherd__match(&s, of->seen->rows, by->pub, (sherd__match_how)how, to);
         if (!err)
             err = sherd__clear_matched(by->findings, &k, by->truth, by->pub, (sherd__match_how)how,
                                        to);
@@ -166,10 +175,12 @@ static int count_block(const sherd__attack *by, const sherd__counting *k, const 
     return err;
 }
 
-int sherd__audit_coded(const sherd__attack *by, const sherd__seen *seen, uint32_t share,
-                       const sherd__clear_options *opt, sherd_diag *d)
+/* Attacks blocks [b, end), which have the same columns. */
+static int attack_blocks(const sherd__attack *by, const part *of, const sherd__clear_options *opt,
+                         uint32_t b, uint32_t end)
 {
     const sherd__truth *truth = by->truth;
+    const sherd__seen *seen = of->seen;
     const sherd__public *pub = by->pub;
     sherd__sheaf f = { 0 };
     sherd__adversary_view s;
@@ -178,25 +189,19 @@ int sherd__audit_coded(const sherd__attack *by, const sherd__seen *seen, uint32_
     double *x = NULL, *line = NULL, p = seen->code->primes[0];
     size_t *to = NULL, tests = opt->test_rows ? opt->test_rows : SHERD__CLEAR_TEST_ROWS;
     char subject[40];
-    if (!truth || !seen->residues[(size_t)share * seen->code->primes_len]) return SHERD_OK;
-    if (seen->cols != truth->a.cols || (pub && pub->cols != truth->a.cols))
-        return sherd__fail(d, SHERD_ESHAPE,
-                           "give the A of this record, and public data with its columns",
-                           "A has %zu columns, the shares %zu, the public data %zu", truth->a.cols,
-                           seen->cols, pub ? pub->cols : 0);
-    int err = make_view(&s, &f, seen, share, 1);
-    if (!err) err = open_counting(&k, &s, truth, 1, tests);
+    int err = make_view(&s, &f, of, 1);
+    if (!err) err = open_counting(&k, &s, truth, of, 1, tests);
     line = sherd__calloc(truth->a.cols, sizeof *line);
-    to = sherd__calloc(seen->cols, sizeof *to);
+    to = sherd__calloc(of->cols, sizeof *to);
     if (!err && (!line || !to)) err = SHERD_ENOMEM;
     if (!err) k.scale = scale_of(truth, line);
-    for (size_t j = 0; j < seen->cols && !err; j++) to[j] = j;
+    for (size_t j = 0; j < of->cols && !err; j++) to[j] = of->first + j;
     for (size_t i = 0; i < k.tests && !err; i++) k.test[i] = i * f.kept / k.tests;
     if (!err && pub) {
         x = sherd__clear_test_rows(&k);
         err = x ? sherd__infer(&in, x, k.tests, f.cols, to, pub) : SHERD_ENOMEM;
     }
-    for (uint32_t b = 0; b < seen->code->blocks && !err; b++) {
+    for (; b < end && !err; b++) {
         if (seen->code->blocks == 1) snprintf(subject, sizeof subject, "A");
         else snprintf(subject, sizeof subject, "A, block %u", b + 1);
         k.subject = subject;
@@ -205,13 +210,35 @@ int sherd__audit_coded(const sherd__attack *by, const sherd__seen *seen, uint32_
         if (!err && by->gallery && b == 0 && pub && have >= f.kept)
             err = sherd__clear_draw(by->gallery, &k, truth, to, in.rebuilt[0]);
     }
-    if (!err && pub && !opt->sketch) err = recognise(by, seen, share);
+    if (!err && pub && !opt->sketch) err = recognise(by, of);
     sherd__inferred_fini(&in);
     sherd__free(x);
     sherd__free(line);
     sherd__free(to);
     close_counting(&k);
     drop_view(&f);
+    return err;
+}
+
+int sherd__audit_coded(const sherd__attack *by, const sherd__seen *seen, uint32_t share,
+                       const sherd__clear_options *opt, sherd_diag *d)
+{
+    const uint32_t blocks = seen->code->blocks, each = seen->block_cols ? 1 : blocks;
+    const size_t cols = by->truth ? by->truth->a.cols : 0;
+    int err = SHERD_OK;
+    if (!by->truth || !seen->residues[(size_t)share * seen->code->primes_len]) return SHERD_OK;
+    bool fits = seen->block_cols ? seen->cols * blocks >= cols : seen->cols == cols;
+    if (!fits || (by->pub && by->pub->cols != cols))
+        return sherd__fail(d, SHERD_ESHAPE,
+                           "give the A of this record, and public data with its columns",
+                           "A has %zu columns, the shares %zu, the public data %zu", cols,
+                           seen->cols, by->pub ? by->pub->cols : 0);
+    for (uint32_t b = 0; b < blocks && !err; b += each) {
+        part of = { seen, share, b * seen->block_cols, 0 };
+        if (of.first >= cols) break; /* blocks of zeros */
+        of.cols = cols - of.first < seen->cols ? cols - of.first : seen->cols;
+        err = attack_blocks(by, &of, opt, b, b + each);
+    }
     return err ? sherd__fail(d, err, NULL, "%s while attacking what %s saw", sherd_strerror(err),
                              by->who)
                : SHERD_OK;

@@ -24,6 +24,7 @@ static const char *const names[SHERD__CONTROLS] = {
     [SHERD__CONTROL_PRIMES] = "one mask for all primes",
     [SHERD__CONTROL_OFFSET] = "mask at an offset",
     [SHERD__CONTROL_NEGATED] = "negated mask",
+    [SHERD__CONTROL_STREAM] = "one stream for all primes",
 };
 
 const char *sherd__control_name(sherd__control c)
@@ -34,8 +35,11 @@ const char *sherd__control_name(sherd__control c)
 bool sherd__control_of(sherd__control c, const sherd__seen_code *code)
 {
     bool needs_points = c == SHERD__CONTROL_COALITION || c == SHERD__CONTROL_POINT;
-    return !(needs_points && code->one_time) &&
-           !(c == SHERD__CONTROL_PRIMES && code->primes_len < 2);
+    bool needs_primes = c == SHERD__CONTROL_PRIMES || c == SHERD__CONTROL_STREAM;
+    if (c == SHERD__CONTROL_STREAM)
+        for (uint32_t i = 0; i < code->primes_len; i++)
+            if (code->primes[i] > UINT8_MAX) return false;
+    return !(needs_points && code->one_time) && !(needs_primes && code->primes_len < 2);
 }
 
 typedef struct memory {
@@ -44,6 +48,7 @@ typedef struct memory {
     uint32_t *residues[2];        /* N x primes x n */
     const uint32_t **pointers[2]; /* into residues */
     uint32_t *masks;              /* T x n */
+    uint64_t stream;              /* seed of the bytes of SHERD__CONTROL_STREAM */
 } memory;
 
 static size_t entries(const sherd__control_view *v)
@@ -115,6 +120,19 @@ static void encode(sherd__control_view *v, uint32_t e, uint32_t prime)
     }
 }
 
+/* Takes the bytes of a stream that are below p. */
+static void draw_bytes(uint64_t seed, uint32_t p, size_t n, uint32_t *out)
+{
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, seed);
+    uint8_t bytes[256];
+    for (size_t done = 0; done < n;) {
+        e.fill(e.ctx, bytes, sizeof bytes);
+        for (size_t i = 0; i < sizeof bytes && done < n; i++)
+            if (bytes[i] < p) out[done++] = bytes[i];
+    }
+}
+
 /* Draws masks for one prime. The control with one mask for all primes keeps those of the
    smallest. */
 static void draw_masks(sherd__control_view *v, sherd__control c, uint32_t prime,
@@ -127,7 +145,8 @@ static void draw_masks(sherd__control_view *v, sherd__control c, uint32_t prime,
         for (uint32_t i = 1; i < v->code.primes_len; i++)
             if (v->code.primes[i] < p) p = v->code.primes[i];
     }
-    sherd__audit_draw(e, p, v->code.masks * entries(v), m->masks);
+    if (c == SHERD__CONTROL_STREAM) draw_bytes(m->stream, p, v->code.masks * entries(v), m->masks);
+    else sherd__audit_draw(e, p, v->code.masks * entries(v), m->masks);
 }
 
 /* The second operand's masks are the first one's from the sixth row on, followed by fresh ones. */
@@ -175,9 +194,10 @@ static void permute(sherd__control_view *v, uint32_t share, const sherd__entropy
 static void fill(sherd__control_view *v, sherd__control c, const double *const *blocks,
                  const sherd__entropy *e)
 {
-    const memory *m = v->memory;
+    memory *m = v->memory;
     size_t n = entries(v);
     sherd__seeded state;
+    if (c == SHERD__CONTROL_STREAM) m->stream = sherd__entropy_u64(e);
     sherd__entropy made = sherd__entropy_seeded(&state, 1); /* masks do not depend on the operand */
     for (uint32_t i = 0; i < v->seen_len; i++) {
         if (i > 0 || !blocks)
@@ -215,7 +235,9 @@ int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__s
         !sherd__mul(of.rows, of.cols, &n) || n == 0)
         return SHERD_EINVAL;
     v->code = *code;
-    v->seen_len = c == SHERD__CONTROL_REUSE || c >= SHERD__CONTROL_OFFSET ? 2 : 1;
+    bool two = c == SHERD__CONTROL_REUSE || c == SHERD__CONTROL_OFFSET ||
+               c == SHERD__CONTROL_NEGATED;
+    v->seen_len = two ? 2 : 1;
     v->coalition = c == SHERD__CONTROL_COALITION ? code->masks + 1 : 1;
     for (uint32_t i = 0; i < v->seen_len; i++)
         v->seen[i] = (sherd__seen){
@@ -229,7 +251,8 @@ int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__s
     if (c == SHERD__CONTROL_POINT) {
         memory *m = v->memory;
         sherd__lcc lcc = { code->blocks, code->masks, code->shares };
-        for (uint32_t i = 0; i < code->shares; i++) m->alpha[i] = sherd__lcc_alpha(&lcc, i);
+        for (uint32_t i = 0; i < code->shares; i++)
+            m->alpha[i] = sherd__lcc_alpha(&lcc, code->primes[0], i);
         m->alpha[0] = code->beta ? code->beta[0] : sherd__lcc_beta(0);
         v->code.alpha = m->alpha;
     }

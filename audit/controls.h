@@ -16,15 +16,16 @@ typedef enum sherd__control {
     SHERD__CONTROL_PRIMES,    /* one mask reduced modulo all primes */
     SHERD__CONTROL_OFFSET,    /* two operands under one keystream, shifted by five rows */
     SHERD__CONTROL_NEGATED,   /* two operands with masks that are each other's negatives */
+    SHERD__CONTROL_STREAM,    /* primes below 256: one stream of bytes, and rejection, for all */
     SHERD__CONTROLS
 } sherd__control;
 
 /** Returns "permute", "mask reuse", "T+1 domains", "alpha = beta", "one mask for all primes", "mask
- *  at an offset" or "negated mask". */
+ *  at an offset", "negated mask" or "one stream for all primes". */
 const char *sherd__control_name(sherd__control c);
 
 /** Returns whether the control applies to this code. One-time masks have no points and no T, and
- *  one mask for all primes needs two primes. */
+ *  one mask or stream for all primes needs two primes. */
 bool sherd__control_of(sherd__control c, const sherd__seen_code *code);
 
 /** One or two encodings made by a control, with all memory that `seen` points to. */
@@ -48,7 +49,7 @@ void sherd__control_fini(sherd__control_view *v);
 /**
  * Runs the audit's own attacks and games on every control that sherd__control_of allows, and
  * appends findings with `control` set. For each control these are its smallest p-value (times the
- * number of tests) and the attack that gave it, and for all except the last three also two games on
+ * number of tests) and the attack that gave it, and for all except the last four also two games on
  * made-up operands. Every audit must call it; after judging, each control must be flagged. Codes of
  * more than 8 blocks or T+3 shares are replaced by ones of that size. Blocks of fewer than
  * 1024 entries are replaced by made-up ones. SHERD_ENOMEM, SHERD_EINVAL.

@@ -164,6 +164,8 @@ int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, sher
     sherd__seen_code small = *code;
     int err = sherd__modular_check(code, d);
     if (err != 0) return err;
+    small.form =
+        SHERD__SEEN_LAGRANGE; /* these test attacks, and need fewer shares than the other */
     if (small.blocks > BLOCKS && !code->beta) small.blocks = BLOCKS;
     if (small.shares > small.masks + SPARE) small.shares = small.masks + SPARE;
     if (!of.block || of.rows < 2 || of.rows * of.cols < ENTRIES_MIN)

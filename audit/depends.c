@@ -22,7 +22,7 @@ typedef struct looking {
     size_t n;
     sherd_audit_finding about;
     uint64_t *x;
-    double *feature[SHERD__TABLE_PRIMES];
+    double *feature[SHERD__AUDIT_PRIMES];
 } looking;
 
 /* Tests residues of the entries where the block is zero, or where it is not. */
@@ -101,7 +101,7 @@ int sherd__audit_independence(sherd__findings *l, const sherd__seen *s, const do
     }
     for (uint32_t i = 0; i < s->code->shares && err == 0; i++)
         if (sherd__seen_has(s, i)) err = look_share(&g, i, opt);
-    for (uint32_t q = 0; q < SHERD__TABLE_PRIMES; q++) sherd__free(g.feature[q]);
+    for (uint32_t q = 0; q < SHERD__AUDIT_PRIMES; q++) sherd__free(g.feature[q]);
     sherd__free(g.x);
     return err;
 }

@@ -38,7 +38,7 @@ typedef struct signal {
 typedef struct play {
     const sherd__game *g;
     size_t n;
-    sherd__unmasked unmasked[SHERD__TABLE_PRIMES];
+    sherd__unmasked unmasked[SHERD__AUDIT_PRIMES];
     signal signals[SIGNALS];
     uint32_t len;
     uint32_t **seen, **known; /* [member * primes_len + prime]: the challenge; operand 0 hidden
@@ -291,7 +291,7 @@ static void play_close(play *y)
     uint32_t views = y->g->members_len * y->g->code->primes_len;
     views_free(y->seen, views);
     views_free(y->known, views);
-    for (uint32_t i = 0; i < SHERD__TABLE_PRIMES; i++) sherd__unmasked_fini(&y->unmasked[i]);
+    for (uint32_t i = 0; i < SHERD__AUDIT_PRIMES; i++) sherd__unmasked_fini(&y->unmasked[i]);
     sherd__free(y->targets);
     sherd__free(y->value);
     sherd__free(y->x);

@@ -114,7 +114,7 @@ static int read_more(sherd__audit_input *in, const uint64_t *jobs, size_t len,
                      const sherd__shares_want *w)
 {
     sherd__shares_want other = *w;
-    other.n = 0;
+    other.n = other.cols = 0;
     in->more = sherd__calloc(w->right_operands < len ? w->right_operands : len, sizeof *in->more);
     int err = in->more ? SHERD_OK : SHERD_ENOMEM;
     for (size_t i = 1; i < len && in->more_len + 1 < w->right_operands && err != SHERD_ENOMEM;
@@ -136,7 +136,9 @@ static int read_shares(sherd__audit_input *in, sherd_audit *r, const uint64_t *j
                                    .masks = opt->colluding,
                                    .spare = opt->spare,
                                    .rows = opt->rows,
-                                   .right_operands = opt->encodings };
+                                   .right_operands = opt->encodings,
+                                   .cols = opt->data.data ? opt->data.cols : 0,
+                                   .code = opt->code };
     in->coded = true;
     int err = sherd__shares_read(&in->shares, &in->record, jobs[0], &w, d);
     if (err || len == 1) return err;

@@ -40,13 +40,13 @@ int64_t sherd__modular_centre(uint64_t x, uint64_t p)
 
 static uint32_t beta(const sherd__seen_code *c, uint32_t j)
 {
-    return c->beta ? c->beta[j] : sherd__lcc_beta(j);
+    return c->beta ? c->beta[j] : j + 1;
 }
 
 static uint32_t alpha(const sherd__seen_code *c, uint32_t share)
 {
-    sherd__lcc code = { c->blocks, c->masks, c->shares };
-    return c->alpha ? c->alpha[share] : sherd__lcc_alpha(&code, share);
+    if (c->alpha) return c->alpha[share];
+    return c->form == SHERD__SEEN_LAGRANGE ? c->blocks + c->masks + 1 + share : share;
 }
 
 int sherd__modular_check(const sherd__seen_code *c, sherd_diag *d)
@@ -55,7 +55,7 @@ int sherd__modular_check(const sherd__seen_code *c, sherd_diag *d)
     if (c->blocks < 1 || c->masks < 1 || c->blocks > SHERD__LCC_BLOCKS_MAX ||
         c->masks > SHERD__LCC_BLOCKS_MAX || len > SHERD__LCC_BLOCKS_MAX || c->shares < 1 ||
         c->shares > SHERD__LCC_SHARES_MAX || c->primes_len < 1 ||
-        c->primes_len > SHERD__TABLE_PRIMES)
+        c->primes_len > SHERD__AUDIT_PRIMES)
         return sherd__fail(d, SHERD_EINVAL, NULL, "K %u, T %u, N %u and %u primes are not a code",
                            c->blocks, c->masks, c->shares, c->primes_len);
     if (c->one_time && len != 2)
@@ -67,7 +67,11 @@ int sherd__modular_check(const sherd__seen_code *c, sherd_diag *d)
         for (uint32_t j = 0; j < i; j++) ok = ok && c->primes[j] != p;
         if (!ok)
             return sherd__fail(d, SHERD_EINVAL, NULL, "%u is not a prime, or is given twice", p);
-        for (uint32_t a = 0; a < len; a++)
+        if (c->form != SHERD__SEEN_LAGRANGE && (c->shares != len + c->masks || c->shares > p))
+            return sherd__fail(d, SHERD_EINVAL, NULL,
+                               "K %u, T %u, N %u modulo %u are not an inner-product code",
+                               c->blocks, c->masks, c->shares, p);
+        for (uint32_t a = 0; a < len && c->form == SHERD__SEEN_LAGRANGE; a++)
             for (uint32_t b = 0; b < a; b++)
                 if (beta(c, a) % p == beta(c, b) % p)
                     return sherd__fail(d, SHERD_EINVAL, NULL,
@@ -76,12 +80,52 @@ int sherd__modular_check(const sherd__seen_code *c, sherd_diag *d)
     return SHERD_OK;
 }
 
+static uint32_t power(uint32_t x, uint32_t e, uint32_t p)
+{
+    uint32_t r = 1 % p;
+    for (; e > 0; e--) r = times(r, x, p);
+    return r;
+}
+
+/* Computes Q_j(x), the polynomial part of P(x) / x^(2T+j+1), where P has the points as its roots. */
+static uint32_t quotient(const sherd__seen_code *c, uint32_t p, uint32_t j, uint32_t x)
+{
+    uint32_t coefficient[2 * SHERD__LCC_BLOCKS_MAX + 1] = { 1 }, n = c->shares, sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t s = i + 2; s-- > 0;)
+            coefficient[s] = minus(s > 0 ? coefficient[s - 1] : 0,
+                                   times(coefficient[s], alpha(c, i) % p, p), p);
+    for (uint32_t s = 2 * c->masks + j + 1; s <= n; s++)
+        sum = (sum + times(coefficient[s], power(x, s - 2 * c->masks - j - 1, p), p)) % p;
+    return sum;
+}
+
+/* The weights of the inner-product code (docs/SCHEMES.md). */
+static void inner_weights(const sherd__seen_code *c, uint32_t p, uint32_t share, uint32_t *w)
+{
+    uint32_t x = alpha(c, share) % p, below = 1, scale = 1;
+    bool right = c->form == SHERD__SEEN_INNER_RIGHT;
+    for (uint32_t i = 0; i < c->shares && right; i++)
+        if (i != share) below = times(below, minus(x, alpha(c, i) % p, p), p);
+    if (right) scale = sherd__modular_inverse(below, p);
+    for (uint32_t t = 0; t < c->masks; t++) w[c->blocks + t] = times(scale, power(x, t, p), p);
+    for (uint32_t j = 0; j < c->blocks; j++) {
+        uint32_t data = right ? times(power(x, c->masks, p), quotient(c, p, j, x), p)
+                              : power(x, c->masks + j, p);
+        w[j] = times(scale, data, p);
+    }
+}
+
 void sherd__modular_weights(const sherd__seen_code *c, uint32_t prime_index, uint32_t share,
                             uint32_t *w)
 {
     uint32_t p = c->primes[prime_index], len = c->blocks + c->masks, x = alpha(c, share) % p;
     if (c->one_time) {
         w[0] = w[1] = 1;
+        return;
+    }
+    if (c->form != SHERD__SEEN_LAGRANGE) {
+        inner_weights(c, p, share, w);
         return;
     }
     for (uint32_t j = 0; j < len; j++) {

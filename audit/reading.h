@@ -26,7 +26,7 @@ enum {
 
 #define SHERD__READ_HEAD 32u
 #define SHERD__READ_PART 262144u
-#define SHERD__READ_PRIMES 4u
+#define SHERD__READ_PRIMES 8u
 
 typedef struct sherd__reading {
     uint16_t type;

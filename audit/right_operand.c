@@ -52,8 +52,8 @@ static bool usable(const sherd__node_view *v, const sherd__view_task *t)
 {
     if (t->op != 1 || t->left == SHERD__VIEW_NONE || t->right == SHERD__VIEW_NONE) return false;
     const sherd__view_block *a = &v->blocks[t->left], *b = &v->blocks[t->right];
-    return a->whole && b->whole && a->info.dtype != SHERD__RESIDUES &&
-           b->info.dtype != SHERD__RESIDUES && b->info.encoding == SHERD__DENSE && b->info.rows > 0;
+    return a->whole && b->whole && a->info.primes == 0 && b->info.primes == 0 &&
+           b->info.encoding == SHERD__DENSE && b->info.rows > 0;
 }
 
 /* Adds the hashes of a tile's rows to those of its slot. */

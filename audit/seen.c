@@ -89,7 +89,7 @@ static bool same_points(const uint32_t *a, const uint32_t *b, uint32_t len)
 bool sherd__code_same(const sherd__seen_code *a, const sherd__seen_code *b)
 {
     return a->blocks == b->blocks && a->masks == b->masks && a->one_time == b->one_time &&
-           a->shares == b->shares && a->primes_len == b->primes_len &&
+           a->form == b->form && a->shares == b->shares && a->primes_len == b->primes_len &&
            memcmp(a->primes, b->primes, a->primes_len * sizeof *a->primes) == 0 &&
            same_points(a->alpha, b->alpha, a->shares) &&
            same_points(a->beta, b->beta, a->blocks + a->masks);

@@ -16,7 +16,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
-#include "crypto/lagrange.h"
+#include "crypto/inner.h"
 
 typedef struct moved {
     uint64_t job, bytes;
@@ -77,29 +77,62 @@ int sherd__shares_jobs(const sherd__views *v, uint64_t **jobs, size_t *len)
 
 /* ---- the code -------------------------------------------------------------------------------- */
 
-static sherd__shares_kind kind_of(const shares_node *nodes, size_t len, uint64_t n)
+/* Returns whether shares of so many columns are parts of the columns of A, as the auditor says, or
+ * as its data show. */
+static bool by_columns(size_t cols, const sherd__shares_want *w)
+{
+    return w->code == SHERD_CODE_AUTO ? w->cols > cols : w->code == SHERD_CODE_INNER;
+}
+
+static sherd__shares_kind kind_of(const shares_node *nodes, size_t len, const sherd__shares_want *w)
 {
     uint64_t right = 0, rows = 0;
     size_t have = 0;
-    bool same = true;
+    bool same = true, inner = false;
     for (size_t i = 0; i < len; i++) {
         if (!nodes[i].tiles) continue;
         if (right && nodes[i].right_operands[0] != right) same = false;
         right = nodes[i].right_operands[0];
         rows += nodes[i].a.rows;
+        inner = inner || by_columns(nodes[i].a.cols, w);
         have++;
     }
-    if (have > 1 && !same) return SHERD__SHARES_BOTH;
-    return n > 0 && rows == n ? SHERD__SHARES_BLIND
-           : have > 1         ? SHERD__SHARES_ONE
-                              : SHERD__SHARES_BOTH;
+    if (inner || (have > 1 && !same)) return SHERD__SHARES_BOTH;
+    return w->n > 0 && rows == w->n ? SHERD__SHARES_BLIND
+           : have > 1               ? SHERD__SHARES_ONE
+                                    : SHERD__SHARES_BOTH;
 }
 
-static int choose_code(sherd__shares *s, uint32_t shares, uint64_t n, uint32_t masks,
-                       uint32_t spare, sherd_diag *d)
+/* Chooses the inner-product code, whose shares have all rows of A, and some of its columns. */
+static int choose_inner(sherd__shares *s, uint32_t shares, size_t cols, const sherd__shares_want *w,
+                        sherd_diag *d)
 {
+    uint32_t blocks = sherd__code_inner.blocks(shares, w->masks, 0, true);
+    bool fits = blocks && (!w->n || w->n == s->share_rows) &&
+                (!w->cols || (w->cols - 1) / blocks + 1 == cols);
+    s->code.blocks = blocks;
+    s->code.masks = w->masks;
+    s->code.shares = shares;
+    s->code.form = SHERD__SEEN_INNER_LEFT;
+    s->cols = w->cols ? w->cols : (uint64_t)blocks * cols;
+    const sherd__lcc c = { blocks, w->masks, shares };
+    for (uint32_t q = 0; q < s->code.primes_len; q++)
+        fits = fits && sherd__code_inner.check(&c, s->code.primes[q]) == 0;
+    return fits ? SHERD_OK
+                : sherd__fail(d, SHERD_EINVAL, "give the --colluding T of the run, and its A",
+                              "no inner-product code of %u nodes with T = %u has shares of %llu x "
+                              "%zu",
+                              shares, w->masks, (unsigned long long)s->share_rows, cols);
+}
+
+static int choose_code(sherd__shares *s, uint32_t shares, size_t cols, const sherd__shares_want *w,
+                       sherd_diag *d)
+{
+    const uint32_t masks = w->masks;
+    const uint64_t n = w->n;
     bool both = s->kind == SHERD__SHARES_BOTH;
-    uint32_t blocks = sherd__lcc_blocks(shares, masks, spare, both);
+    if (both && by_columns(cols, w)) return choose_inner(s, shares, cols, w, d);
+    uint32_t blocks = sherd__lcc_blocks(shares, masks, w->spare, both);
     uint64_t h = s->share_rows;
     if (n > 0)
         for (uint32_t k = 1;
@@ -192,12 +225,16 @@ static void take_code(sherd__shares *s, shares_node *nodes, size_t len, uint32_t
         .code = &s->code,
         .rows = want.kept,
         .cols = want.cols,
+        .layout = want.layout,
         .residues = index,
         .domain = s->numbered ? s->domains : NULL,
-        .row = part == 0 && s->rows_len ? s->rows[0] : NULL,
+        .row = part > 0      ? s->right_row
+               : s->rows_len ? s->rows[0]
+                             : NULL,
         .rows_sent = want.sent,
         .right = part > 0 && !s->stays,
         .col = part > 0 ? (part - 1) * s->tile_cols : 0,
+        .block_cols = part == 0 && s->code.form != SHERD__SEEN_LAGRANGE ? want.cols : 0,
     };
 }
 
@@ -210,6 +247,7 @@ static void take_apart(sherd__shares *s, const uint32_t **index, shares_panel *p
                                             .code = &s->single,
                                             .rows = p->kept,
                                             .cols = p->cols,
+                                            .layout = p->layout,
                                             .residues = index,
                                             .domain = &s->domains[domain],
                                             .row = row,
@@ -273,6 +311,20 @@ static int take_all_apart(sherd__shares *s, shares_node *nodes, size_t len, size
     return sherd__fail(d, SHERD_EFORMAT, NULL, "no share of the record is complete");
 }
 
+/* Names the rows of B in the blocks that it was cut into, `kept` rows of shares of `rows`. */
+static int name_right(sherd__shares *s, size_t rows, size_t kept)
+{
+    size_t cells;
+    if (!sherd__mul(kept, s->code.blocks, &cells)) return SHERD_ENOMEM;
+    uint32_t *row = sherd__calloc(cells, sizeof *row);
+    if (!row) return SHERD_ENOMEM;
+    s->right_row = row;
+    for (size_t j = 0; j < s->code.blocks; j++)
+        for (size_t r = 0; r < kept; r++)
+            *row++ = j * rows + r < s->cols ? (uint32_t)(j * rows + r) : SHERD__SEEN_PADDING;
+    return SHERD_OK;
+}
+
 /* Takes one code over all domains: A's shares and every tile of a coded B. cut: A's cut is already
    known. */
 static int take_together(sherd__shares *s, shares_node *nodes, size_t len, bool cut,
@@ -291,8 +343,10 @@ static int take_together(sherd__shares *s, shares_node *nodes, size_t len, bool 
         return sherd__fail(d, SHERD_EFORMAT, NULL, "no share of the record is complete");
     s->share_rows = a->rows;
     s->tile_cols = b ? b->cols : 0;
-    int err = cut ? SHERD_OK : choose_code(s, (uint32_t)len, w->n, w->masks, w->spare, d);
+    int err = cut ? SHERD_OK : choose_code(s, (uint32_t)len, a->cols, w, d);
     if (err) return err;
+    if (s->code.form != SHERD__SEEN_LAGRANGE && name_right(s, b->rows, b->kept))
+        return sherd__fail_memory(d, "the shares");
     take_code(s, nodes, len, 0, tiles, a);
     for (uint32_t t = 1; t <= tiles && s->kind == SHERD__SHARES_BOTH; t++)
         if ((b = common(nodes, len, t, tiles))) take_code(s, nodes, len, t, tiles, b);
@@ -339,7 +393,7 @@ static int number_shares(sherd__shares *s, shares_node **nodes, size_t *len, con
     const shares_panel *a = common(*nodes, *len, 0, 0);
     uint32_t step = 0, most = 0, *number;
     bool agree = true;
-    s->kind = kind_of(*nodes, *len, w->n);
+    s->kind = kind_of(*nodes, *len, w);
     if (!a || *len < 2 || s->kind == SHERD__SHARES_BLIND ||
         (s->kind == SHERD__SHARES_ONE && w->n == 0))
         return SHERD_OK;
@@ -353,7 +407,7 @@ static int number_shares(sherd__shares *s, shares_node **nodes, size_t *len, con
     }
     if (most < *len) most = (uint32_t)*len;
     agree = agree && most <= SHERD__LCC_BLOCKS_MAX && (step == 0 || step % most == 0) &&
-            choose_code(s, most, w->n, w->masks, w->spare, NULL) == 0;
+            choose_code(s, most, a->cols, w, NULL) == 0;
     shares_node *list = agree ? sherd__calloc(most, sizeof *list) : NULL;
     if (list) s->domains = sherd__calloc(most, sizeof *s->domains);
     for (uint32_t i = 0; s->domains && i < *len; i++) {
@@ -388,14 +442,18 @@ static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const share
     size_t parts = 2, most; /* A and B, and one for each additional operand that was sent */
     for (size_t i = 0; i < len; i++)
         if (nodes[i].tiles + (size_t)1 > parts) parts = nodes[i].tiles + (size_t)1;
-    most = parts * len * SHERD__TABLE_PRIMES;
-    if (!cut) s->kind = kind_of(nodes, len, w->n);
+    most = parts * len * SHERD__AUDIT_PRIMES;
+    if (!cut) s->kind = kind_of(nodes, len, w);
     s->parts = sherd__calloc(parts, sizeof *s->parts);
     if (!cut) s->rows = sherd__calloc(len, sizeof *s->rows);
     s->arrays = sherd__calloc(most, sizeof *s->arrays);
     s->index = sherd__calloc(most, sizeof *s->index);
     s->seen = sherd__calloc(parts + 2 * len, sizeof *s->seen);
     if (!s->numbered) s->domains = sherd__calloc(len, sizeof *s->domains);
+    for (size_t i = 0; i < len; i++) {
+        s->stray += nodes[i].a.stray;
+        for (uint32_t k = 0; k < nodes[i].tiles; k++) s->stray += nodes[i].b[k].stray;
+    }
     if (!s->parts || !s->arrays || !s->index || !s->seen || !s->domains || !s->rows)
         return sherd__fail_memory(d, "the shares");
     if (!v->of_coordinator && !s->numbered)
@@ -448,8 +506,12 @@ int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job,
         sherd__shares_fini(out);
         return err;
     }
+    out->code_b = out->code;
+    if (out->code.form != SHERD__SEEN_LAGRANGE) out->code_b.form = SHERD__SEEN_INNER_RIGHT;
     for (uint32_t i = 0; i < out->seen_len; i++) /* the arrays moved with *out */
-        out->seen[i].code = out->apart ? &out->single : &out->code;
+        out->seen[i].code = out->apart           ? &out->single
+                            : out->seen[i].right ? &out->code_b
+                                                 : &out->code;
     return SHERD_OK;
 }
 
@@ -479,6 +541,7 @@ void sherd__shares_fini(sherd__shares *s)
     for (size_t i = 0; i < s->rows_len; i++) sherd__free(s->rows[i]);
     sherd__free(s->arrays);
     sherd__free(s->rows);
+    sherd__free(s->right_row);
     sherd__free(s->index);
     sherd__free(s->seen);
     sherd__free(s->domains);

@@ -19,8 +19,8 @@ typedef enum sherd__shares_kind {
 /** The arrays that `seen` points to; opaque. */
 typedef struct sherd__shares {
     sherd__shares_kind kind;
-    sherd__seen_code code; /* of `share` and share1: K, T, N */
-    bool apart;            /* domains are separate: under blind, and if share numbers are unknown */
+    sherd__seen_code code, code_b; /* of `share` and share1: K, T, N; as a right operand has it */
+    bool apart;    /* domains are separate: under blind, and if share numbers are unknown */
     bool numbered; /* nodes' own records: share numbers were derived from tasks, so names are not by
                       share */
     sherd__seen_code single; /* apart: one share, one mask */
@@ -29,6 +29,7 @@ typedef struct sherd__shares {
     uint32_t seen_len;
     uint64_t share_rows; /* rows of a complete share of A; the first seen[0].rows of them are
                             stored */
+    uint64_t cols;       /* of A, if it was cut by columns */
     size_t tile_cols;    /* of every tile of B except the last, which may have fewer */
     uint32_t **arrays;
     size_t arrays_len;
@@ -39,8 +40,10 @@ typedef struct sherd__shares {
                                     unknown */
     uint32_t **rows;             /* memory of seen.row. blind: one per domain; else one for A, or
                                     none */
+    uint32_t *right_row;         /* memory of seen.row of B if it was cut, or NULL */
     size_t rows_len;
     const uint32_t **index;
+    uint64_t stray;                  /* bytes of laid out blocks that are no residues and not 0 */
     char note[200];                  /* what is not used, or empty */
     char left_out[160];              /* right operands that are not read because of the limit, or
                                         empty */
@@ -59,6 +62,8 @@ typedef struct sherd__shares_want {
     uint32_t
         right_operands; /* most tiles of a coded B, or right operands of a kept A, that are read;
                               at least 1 */
+    uint64_t cols;      /* columns of A, or 0: unknown */
+    sherd_code code;    /* of the run, used if the record does not contain it */
 } sherd__shares_want;
 
 /** Names the encodings of a further product "A (2)", "B (2)". SHERD_ENOMEM. */

@@ -15,12 +15,14 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
-#include "crypto/lagrange.h"
+#include "crypto/inner.h"
 
 typedef struct cut {
     const sherd__view_coded *c;
     uint64_t height, panel; /* rows of a whole part in a share, and of a panel */
     uint64_t each, panels;  /* panels of a whole part, and total */
+    uint32_t row_blocks;    /* into which the rows of a part are cut */
+    uint64_t cols;          /* of a share */
 } cut;
 
 /* Position of panel p: first row and number of rows in its part, and in the share. */
@@ -41,10 +43,13 @@ static uint64_t divided(uint64_t a, uint64_t b)
 
 static cut cut_of(const sherd__view_coded *c)
 {
-    cut k = { .c = c, .height = divided(c->part, c->blocks) };
+    cut k = { .c = c, .row_blocks = c->inner ? 1 : c->blocks };
+    k.cols = c->inner ? divided(c->cols, c->blocks) : c->cols;
+    k.height = divided(c->part, k.row_blocks);
     k.panel = c->panel < k.height ? c->panel : k.height;
     k.each = divided(k.height, k.panel);
-    k.panels = c->rows / c->part * k.each + divided(divided(c->rows % c->part, c->blocks), k.panel);
+    k.panels = c->rows / c->part * k.each +
+               divided(divided(c->rows % c->part, k.row_blocks), k.panel);
     return k;
 }
 
@@ -52,7 +57,7 @@ static spot spot_of(const cut *k, uint64_t p)
 {
     uint64_t part = p / k->each, first = part * k->c->part, left = k->c->rows - first;
     spot s = { .from = first, .rows = left < k->c->part ? left : k->c->part };
-    s.height = divided(s.rows, k->c->blocks);
+    s.height = divided(s.rows, k->row_blocks);
     s.at = p % k->each * k->panel;
     s.count = s.height - s.at < k->panel ? s.height - s.at : k->panel;
     return s;
@@ -69,7 +74,7 @@ static uint64_t panel_of(const cut *k, const sherd__view_task *t, const sherd__v
     if (k->c->stays ? number / k->panels != share : number % k->c->shares != share)
         return UINT64_MAX;
     p = k->c->stays ? number % k->panels : number / k->c->shares % k->panels;
-    return spot_of(k, p).count == b->info.rows && b->info.cols == k->c->cols ? p : UINT64_MAX;
+    return spot_of(k, p).count == b->info.rows && b->info.cols == k->cols ? p : UINT64_MAX;
 }
 
 /* Sets of[panel] to what domain `d` was sent; returns how many panels there are. */
@@ -134,7 +139,7 @@ static uint32_t choose(const held *of, uint64_t panels, rank *order, uint32_t le
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 static int take_panels(shares_panel *to, const cut *k, const held *of, const uint8_t *common,
-                       size_t rows_max)
+                       const uint32_t *primes, size_t rows_max)
 {
     int err = SHERD_OK;
     for (uint64_t p = 0; p < k->panels && to->kept < rows_max && !err; p++) {
@@ -142,7 +147,7 @@ static int take_panels(shares_panel *to, const cut *k, const held *of, const uin
         if (!common[p]) continue;
         const sherd__view_block *b = &of[p].v->blocks[of[p].block];
         err = sherd__shares_body(of[p].v, b, &body);
-        if (!err) err = sherd__shares_append(to, &b->info, body, rows_max);
+        if (!err) err = sherd__shares_append(to, &b->info, body, primes, rows_max);
         sherd__free(body);
     }
     return err;
@@ -158,7 +163,7 @@ static void name_rows(const cut *k, const uint8_t *common, const uint32_t *order
         const spot s = spot_of(k, p);
         for (uint64_t i = 0; i < s.count && r < kept; i++, r++)
             for (uint32_t j = 0; j < k->c->blocks; j++) {
-                uint64_t at = j * s.height + s.at + i, of = s.from + at;
+                uint64_t at = (k->c->inner ? 0 : j) * s.height + s.at + i, of = s.from + at;
                 row[j * kept + r] = at >= s.rows ? SHERD__SEEN_PADDING
                                     : order      ? order[of]
                                                  : (uint32_t)of;
@@ -204,7 +209,7 @@ static int take_all(sherd__shares *s, shares_node *nodes, const cut *k, const ch
     int err = SHERD_OK;
     for (uint32_t i = 0; i < len && !err; i++)
         err = take_panels(&nodes[order[i].domain].a, k, x->of + order[i].domain * k->panels, common,
-                          rows_max);
+                          s->code.primes, rows_max);
     if (err) return err;
     size_t kept = nodes[order[0].domain].a.kept, cells;
     if (!sherd__mul(kept, k->c->blocks, &cells)) return SHERD_ENOMEM;
@@ -231,10 +236,11 @@ int sherd__shares_cut(sherd__shares *s, shares_node *nodes, const shares_job *fr
     const sherd__view_coded *c = from->cut;
     const uint32_t *rows = c->stays && v->order_len == c->rows ? v->order : NULL;
     const sherd__lcc code = { c->blocks, c->masks, c->shares };
+    const sherd__code *by = c->inner ? &sherd__code_inner : &sherd__code_lagrange;
     const cut k = cut_of(c);
     size_t cells;
     for (uint32_t q = 0; q < s->code.primes_len; q++)
-        if (sherd__lcc_check(&code, s->code.primes[q])) return SHERD_EFORMAT;
+        if (by->check(&code, s->code.primes[q])) return SHERD_EFORMAT;
     if (c->shares != v->domains_len || s->code.primes_len == 0) return SHERD_EFORMAT;
     int err = check_data(c, rows, from->want->n, d);
     if (err) return err;
@@ -251,6 +257,8 @@ int sherd__shares_cut(sherd__shares *s, shares_node *nodes, const shares_job *fr
     s->code.blocks = c->blocks;
     s->code.masks = c->masks;
     s->code.shares = c->shares;
+    s->code.form = c->inner ? SHERD__SEEN_INNER_LEFT : SHERD__SEEN_LAGRANGE;
+    s->cols = c->cols;
     s->kind = c->both ? SHERD__SHARES_BOTH : SHERD__SHARES_ONE;
     s->stays = c->stays;
     s->largest = c->largest;

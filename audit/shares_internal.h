@@ -6,9 +6,11 @@
 #include "audit/shares.h"
 
 typedef struct shares_panel {
-    uint32_t *of[SHERD__TABLE_PRIMES]; /* kept x cols */
+    uint32_t *of[SHERD__AUDIT_PRIMES]; /* kept x cols */
     size_t rows, kept, cols;
-    size_t sent; /* rows, including those that are not read */
+    size_t sent;    /* rows, including those that are not read */
+    uint8_t layout; /* sherd__seen.layout */
+    uint64_t stray; /* bytes beyond the edges of laid out blocks that are not 0 */
 } shares_panel;
 
 /* Position of a panel: the number of the first task that used it, and its rows. */
@@ -51,9 +53,10 @@ void sherd__shares_node_fini(shares_node *n);
  *  read; SHERD_ENOMEM. */
 int sherd__shares_body(const sherd__node_view *v, const sherd__view_block *b,
                        uint8_t **out) SHERD_MUST;
-/** Appends a block's rows to a panel, up to rows_max. SHERD_ENOMEM. */
+/** Appends a block's rows to a panel, up to rows_max. A byte that is no residue of its prime is
+ *  appended as a number that is not below it. SHERD_ENOMEM. */
 int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, const uint8_t *body,
-                         size_t rows_max) SHERD_MUST;
+                         const uint32_t *primes, size_t rows_max) SHERD_MUST;
 /**
  * Reads shares of A by the record's description of their cut. It sets nodes[i].a of each domain
  * that has enough (the same panels for all) and s->rows[0], the row of the data of each row of each

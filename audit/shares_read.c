@@ -24,22 +24,69 @@ bool sherd__shares_coded(const sherd__node_view *v, const sherd__view_task *t)
 {
     if (t->left == SHERD__VIEW_NONE || t->right == SHERD__VIEW_NONE) return false;
     const sherd__view_block *a = &v->blocks[t->left], *b = &v->blocks[t->right];
-    bool right = b->info.dtype != SHERD__RESIDUES ||
-                 (b->info.groups <= 1 && b->info.primes == t->primes_len);
-    bool left = a->info.dtype == SHERD__RESIDUES && a->info.groups <= 1 && a->info.rows > 0 &&
-                a->info.cols > 0 && a->info.primes == t->primes_len;
+    bool right = b->info.primes == 0 || (b->info.groups <= 1 && b->info.primes == t->primes_len);
+    bool left = a->info.primes > 0 && a->info.groups <= 1 && a->info.rows > 0 && a->info.cols > 0 &&
+                a->info.primes == t->primes_len;
     return t->primes_len > 0 && a->whole && b->whole && left && right;
 }
 
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* Returns the offset in a body of residue (row, col) modulo prime number q. Residues of one byte
+   are in tiles of 16 lines and 64 terms (docs/PROTOCOL.md). */
+static size_t offset_of(const sherd__fragment_info *i, uint32_t q, size_t row, size_t col)
+{
+    const bool left = i->dtype == SHERD__BYTES_LEFT;
+    const size_t rows = (size_t)i->rows, cols = (size_t)i->cols;
+    if (!sherd__fragment_is_bytes(i->dtype))
+        return 8 * (size_t)i->groups + 3 * ((q * rows + row) * cols + col);
+    const size_t line = left ? row : col, term = left ? col : row;
+    const size_t tiles = ((left ? cols : rows) + 63) / 64;
+    const size_t tile = (line / 16 * i->primes + q) * tiles + term / 64;
+    return tile * 1024 +
+           (left ? line % 16 * 64 + term % 64 : term % 64 / 4 * 64 + line % 16 * 4 + term % 4);
+}
+
+/* Reads a residue of one byte: signed in a right block. */
+static uint32_t byte_residue(uint8_t dtype, uint8_t byte, uint32_t p)
+{
+    const int32_t value = dtype == SHERD__BYTES_RIGHT ? (int8_t)byte : byte;
+    const int32_t half = ((int32_t)p - 1) / 2;
+    if (dtype == SHERD__BYTES_RIGHT && (value > half || value < -half)) return p + byte;
+    return value < 0 ? p - (uint32_t)-value : (uint32_t)value;
+}
+
+static uint32_t residue_of(const sherd__fragment_info *i, const uint8_t *at, uint32_t p)
+{
+    return sherd__fragment_is_bytes(i->dtype)
+               ? byte_residue(i->dtype, *at, p)
+               : (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16;
+}
+
+/* Counts the bytes of a laid out block that are not 0 and belong to no residue. They must be 0: a
+   coordinator could send anything in them. */
+static uint64_t stray_bytes(const sherd__fragment_info *i, const uint8_t *body)
+{
+    uint64_t stray = 0;
+    if (!sherd__fragment_is_bytes(i->dtype)) return 0;
+    for (size_t b = 0; b < i->len; b++) stray += body[b] != 0;
+    for (uint32_t q = 0; q < i->primes; q++)
+        for (size_t r = 0; r < i->rows; r++)
+            for (size_t c = 0; c < i->cols; c++) stray -= body[offset_of(i, q, r, c)] != 0;
+    return stray;
+}
+
 int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, const uint8_t *body,
-                         size_t rows_max)
+                         const uint32_t *primes, size_t rows_max)
 {
     size_t rows = (size_t)info->rows, cols = (size_t)info->cols, bytes;
     size_t take = p->kept >= rows_max ? 0 : rows < rows_max - p->kept ? rows : rows_max - p->kept;
     if (p->cols != 0 && p->cols != cols) return SHERD_OK;
     p->cols = cols;
+    p->layout = sherd__fragment_is_bytes(info->dtype) ? info->dtype : 0;
     p->rows += rows;
     p->sent += rows;
+    p->stray += stray_bytes(info, body);
     if (take == 0) return SHERD_OK;
     if (!sherd__mul(p->kept + take, cols, &bytes) || !sherd__mul(bytes, sizeof **p->of, &bytes))
         return SHERD_ENOMEM;
@@ -47,10 +94,10 @@ int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, cons
         uint32_t *to = sherd__realloc(p->of[q], bytes);
         if (!to) return SHERD_ENOMEM;
         p->of[q] = to;
-        const uint8_t *from = body + 8 * (size_t)info->groups + (size_t)q * rows * cols * 3;
-        for (size_t i = 0; i < take * cols; i++, from += 3)
-            to[p->kept * cols + i] = (uint32_t)from[0] | (uint32_t)from[1] << 8 |
-                                     (uint32_t)from[2] << 16;
+        for (size_t r = 0; r < take; r++)
+            for (size_t c = 0; c < cols; c++)
+                to[(p->kept + r) * cols + c] = residue_of(info, body + offset_of(info, q, r, c),
+                                                          primes[q]);
     }
     p->kept += take;
     return SHERD_OK;
@@ -88,7 +135,7 @@ static int take_left(shares_node *n, const turn *at, size_t rows_max)
             n->places = places;
             places[n->known_len] = (shares_place){ at->t->number, (size_t)b->info.rows, n->a.rows };
             n->known[n->known_len++] = h;
-            err = sherd__shares_append(&n->a, &b->info, body, rows_max);
+            err = sherd__shares_append(&n->a, &b->info, body, at->t->primes, rows_max);
         } else {
             err = SHERD_ENOMEM;
         }
@@ -111,8 +158,8 @@ static int take_right(shares_node *n, const turn *at, size_t rows_max)
         n->more = true;
     } else if (i == n->tiles) {
         n->right_operands[n->tiles++] = h;
-        if (b->info.dtype == SHERD__RESIDUES)
-            err = sherd__shares_append(&n->b[i], &b->info, body, rows_max);
+        if (b->info.primes)
+            err = sherd__shares_append(&n->b[i], &b->info, body, at->t->primes, rows_max);
     }
     sherd__free(body);
     return err;
@@ -240,7 +287,7 @@ int sherd__shares_domain(shares_node *n, const shares_job *of, uint32_t domain,
 
 void sherd__shares_node_fini(shares_node *n)
 {
-    for (unsigned q = 0; q < SHERD__TABLE_PRIMES; q++) {
+    for (unsigned q = 0; q < SHERD__AUDIT_PRIMES; q++) {
         sherd__free(n->a.of[q]);
         for (uint32_t i = 0; i < n->tiles; i++) sherd__free(n->b[i].of[q]);
     }

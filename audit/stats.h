@@ -1,6 +1,6 @@
 /*
  * The statistical part of the audit: attacks on what nodes saw of coded operands
- * (crypto/lagrange.h), as arrays in memory. It does not depend on how they were recorded.
+ * (crypto/code.h), as arrays in memory. It does not depend on how they were recorded.
  *
  * A finding is one attack on one subject by one coalition. Tests have a p-value: the probability
  * that a scheme that hides perfectly gives a result at least as extreme. Measurements have a value
@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "core/rand.h"
+#include "crypto/fragment.h"
 #include "matrix/residue.h"
 #include "sherd/audit.h"
 #include "sherd/err.h"
@@ -25,6 +26,7 @@
 #define SHERD__AUDIT_CONTROL 1e-12 /* bound for the p-value of each negative control */
 #define SHERD__AUDIT_COALITIONS 200u
 #define SHERD__AUDIT_ROUNDS 1000u
+#define SHERD__AUDIT_PRIMES 8u /* of a code */
 
 /* --- findings -------------------------------------------------------------------------------- */
 
@@ -47,14 +49,24 @@ int sherd__findings_judge(sherd__findings *l, double family) SHERD_MUST;
 
 /* ---- views of operands ----------------------------------------------------------------------- */
 
+/** How a share is computed: by Lagrange's code, or by the inner-product code from a left or a right
+ *  operand. */
+typedef enum sherd__seen_form {
+    SHERD__SEEN_LAGRANGE,
+    SHERD__SEEN_INNER_LEFT,
+    SHERD__SEEN_INNER_RIGHT
+} sherd__seen_form;
+
 /** The code of an operand; all of it is public. Pointers are borrowed. */
 typedef struct sherd__seen_code {
     uint32_t blocks, masks, shares; /* K, T, N */
     uint32_t primes_len;
-    uint32_t primes[SHERD__TABLE_PRIMES];
-    const uint32_t *alpha; /* `shares` points; NULL: those of crypto/lagrange.h */
-    const uint32_t *beta;  /* K+T points; NULL: those of crypto/lagrange.h */
-    bool one_time;         /* blind: K = T = 1, and every share is block + mask */
+    uint32_t primes[SHERD__AUDIT_PRIMES];
+    const uint32_t
+        *alpha; /* `shares` points; NULL: those of the form, crypto/lagrange.h or inner.h */
+    const uint32_t *beta; /* K+T points; NULL: those of crypto/lagrange.h */
+    bool one_time;        /* blind: K = T = 1, and every share is block + mask */
+    sherd__seen_form form;
 } sherd__seen_code;
 
 #define SHERD__SEEN_UNKNOWN UINT32_MAX
@@ -75,10 +87,15 @@ typedef struct sherd__seen {
                                r of block j is row j*height + r */
     const double *const *blocks; /* K blocks of rows*cols integers, the truth: used to confirm
                                     guesses and to measure attacks. NULL: unknown */
+    uint8_t layout;   /* SHERD__BYTES_LEFT or _RIGHT: masks are streams in the order of tiles; else
+                         row after row */
     size_t rows_sent; /* of each share, of which `rows` are stored; 0: no more than these */
-    bool right;       /* a tile of B: unchanged rows of it, in all K places, */
+    bool right;       /* a tile of B: with `row` NULL, unchanged rows of it in all K places, */
     size_t col;       /* starting at this column */
-    bool unnumbered;  /* one share with an unknown number: residues[] has it at every number that it
+    size_t
+        block_cols;  /* columns of the operand from one block to the next: block j starts at column
+                          col + j*block_cols, and those beyond the operand are zeros */
+    bool unnumbered; /* one share with an unknown number: residues[] has it at every number that it
                          may have. For streams of masks only */
 } sherd__seen;
 

@@ -10,6 +10,12 @@
  * two primes, or a number below both, gives nearly the same fraction. Hashes are equal for a number
  * and its negative, because they use the lower of the two steps. For masks that are multiples of
  * one stream, ratios of neighbours are equal, so windows of ratios are kept as well.
+ *
+ * Residues of one byte are laid out in tiles, and their masks are drawn in this order.
+ *
+ * Below 4096 a step is one residue, and equal numbers modulo two primes are different fractions. So
+ * windows of the residues themselves are kept for such primes. Two primes reject different numbers
+ * of one keystream, which shifts one stream against the other: runs are short, but many.
  */
 #include <math.h>
 #include <stdio.h>
@@ -42,7 +48,8 @@ typedef struct stream {
     uint32_t prime, mask; /* mask: its index; for a sum of masks, the share */
     bool alone;
     uint32_t share_coef[SHERD__LCC_SHARES_MAX], block_coef[SHERD__LCC_BLOCKS_MAX];
-    size_t len, first; /* first: offset in the concatenation of all streams */
+    size_t len, first;     /* first: offset in the concatenation of all streams */
+    const uint32_t *order; /* the entry at each place; NULL: row after row */
 } stream;
 
 typedef struct window {
@@ -58,6 +65,8 @@ typedef struct streams {
     stream *list;
     size_t len, room, total;
     windows kept, ratios; /* windows of steps, and of ratios of neighbours */
+    windows values;       /* windows of residues, of primes below STEPS */
+    uint32_t **orders;    /* of each encoding; NULL: row after row */
     const sherd__audit_options *opt;
 } streams;
 
@@ -157,8 +166,26 @@ static int add_sums(streams *s, const stream *like, const uint32_t *w, uint32_t 
     return err;
 }
 
+/* Makes the order of an operand of residues of one byte in which it is sent: tile after tile
+   (docs/PROTOCOL.md), in which its masks are drawn. */
+static uint32_t *order_of(const sherd__seen *e)
+{
+    const bool left = e->layout == SHERD__BYTES_LEFT;
+    const size_t lines = left ? e->rows : e->cols, terms = left ? e->cols : e->rows;
+    uint32_t *order = sherd__calloc(e->rows * e->cols, sizeof *order);
+    size_t len = 0;
+    for (size_t strip = 0; order && strip < lines; strip += 16)
+        for (size_t at = 0; at < (terms + 63) / 64 * 1024; at++) {
+            size_t in = at % 1024, line = strip + (left ? in / 64 : in / 4 % 16);
+            size_t term = at / 1024 * 64 + (left ? in % 64 : in / 64 * 4 + in % 4);
+            if (line < lines && term < terms)
+                order[len++] = (uint32_t)(left ? line * e->cols + term : term * e->cols + line);
+        }
+    return order;
+}
+
 /* Solves for the masks of an encoding modulo one prime, or for their sums. */
-static int solve(streams *s, const sherd__seen *e, uint32_t prime)
+static int solve(streams *s, const sherd__seen *e, uint32_t prime, const uint32_t *order)
 {
     const sherd__seen_code *c = e->code;
     uint32_t p = c->primes[prime], all = c->blocks + c->masks, pivot[SHERD__LCC_BLOCKS_MAX];
@@ -177,7 +204,9 @@ static int solve(streams *s, const sherd__seen *e, uint32_t prime)
         row[q.unknowns + i] = 1;
     }
     if (err == 0) reduce(&q, p, pivot);
-    stream one = { .seen = e, .prime = prime, .alone = true, .len = e->rows * e->cols };
+    stream one = {
+        .seen = e, .prime = prime, .alone = true, .len = e->rows * e->cols, .order = order
+    };
     bool solved = false;
     for (uint32_t t = 0; t < c->masks && err == 0; t++) {
         uint32_t u = known ? t : c->blocks + t;
@@ -217,6 +246,11 @@ static uint32_t times(uint32_t a, uint32_t b, uint32_t p, double inverse)
     return mod((int64_t)((uint64_t)a * b), p, inverse);
 }
 
+static size_t entry(const stream *s, size_t at)
+{
+    return s->order ? s->order[at] : at;
+}
+
 /* Computes residues [at, at+n) of a stream. */
 static void residues_of(const stream *s, size_t at, size_t n, uint32_t *out)
 {
@@ -228,14 +262,16 @@ static void residues_of(const stream *s, size_t at, size_t n, uint32_t *out)
         memset(sum, 0, sizeof sum);
         for (uint32_t i = 0; i < c->shares; i++) {
             if (s->share_coef[i] == 0) continue;
-            const uint32_t *x = sherd__seen_residues(s->seen, i, s->prime) + at + from;
-            for (size_t k = 0; k < some; k++) sum[k] += (uint64_t)s->share_coef[i] * x[k];
+            const uint32_t *x = sherd__seen_residues(s->seen, i, s->prime);
+            for (size_t k = 0; k < some; k++)
+                sum[k] += (uint64_t)s->share_coef[i] * x[entry(s, at + from + k)];
         }
         for (uint32_t j = 0; j < c->blocks; j++) {
             if (s->block_coef[j] == 0) continue;
-            const double *x = s->seen->blocks[j] + at + from;
+            const double *x = s->seen->blocks[j];
             for (size_t k = 0; k < some; k++)
-                sum[k] += (uint64_t)s->block_coef[j] * sherd__audit_residue(x[k], p);
+                sum[k] += (uint64_t)s->block_coef[j] *
+                          sherd__audit_residue(x[entry(s, at + from + k)], p);
         }
         for (size_t k = 0; k < some; k++) out[from + k] = mod((int64_t)sum[k], p, 1.0 / p);
     }
@@ -313,7 +349,7 @@ static void invert(const uint32_t *x, size_t n, uint32_t p, uint32_t *out)
 static int keep_windows(streams *s, const stream *one)
 {
     uint32_t x[2 * STEPS], inverse[2 * STEPS], p = prime_of(one), before = 0;
-    rolling steps = { 0 }, ratios = { 0 };
+    rolling steps = { 0 }, ratios = { 0 }, values = { 0 };
     int err = SHERD_OK;
     for (size_t at = 0; at < one->len && err == 0; at += 2 * STEPS) {
         size_t n = one->len - at < 2 * STEPS ? one->len - at : 2 * STEPS;
@@ -325,6 +361,7 @@ static int keep_windows(streams *s, const stream *one)
             uint32_t part = step_of(x[i], p);
             if (part >= STEPS / 2) part = negated(part);
             err = roll(&s->kept, &steps, part, 0, here + 1 - WINDOW);
+            if (err == 0 && p < STEPS) err = roll(&s->values, &values, x[i], 0, here + 1 - WINDOW);
             if (err == 0 && at + i > 0)
                 err = roll(&s->ratios, &ratios, times(x[i], before, p, 1.0 / p), p, here - WINDOW);
             before = inverse[i];
@@ -370,21 +407,26 @@ static bool sent_twice(const stream *a, size_t i, const stream *b, size_t j)
     return x->row[i / x->cols] == y->row[j / y->cols] && i % x->cols == j % y->cols;
 }
 
+/* What two streams are compared by. */
+typedef enum measure { BY_STEPS, BY_RATIOS, BY_VALUES } measure;
+
 /* Relation of one stream to another. */
 typedef struct relation {
+    measure by;
     bool minus;      /* by steps: the negative of the other; else equal */
-    uint32_t factor; /* by residues: factor from the other; 0: by steps */
+    uint32_t factor; /* by ratios: factor from the other */
 } relation;
 
-/* Returns numbers of a stream for a comparison: transformed by r, or (NULL) unchanged. */
-static void look(const stream *s, size_t at, size_t n, bool whole, const relation *r, uint32_t *out)
+/* Returns numbers of a stream for a comparison: of the first one transformed by r, of the second
+   one unchanged. */
+static void look(const stream *s, size_t at, size_t n, const relation *r, bool first, uint32_t *out)
 {
     uint32_t p = prime_of(s);
     residues_of(s, at, n, out);
     for (size_t k = 0; k < n; k++) {
-        if (!whole) out[k] = step_of(out[k], p);
-        if (r && whole) out[k] = (uint32_t)((uint64_t)out[k] * r->factor % p);
-        if (r && r->minus) out[k] = negated(out[k]);
+        if (r->by == BY_STEPS) out[k] = step_of(out[k], p);
+        if (first && r->by == BY_RATIOS) out[k] = (uint32_t)((uint64_t)out[k] * r->factor % p);
+        if (first && r->minus) out[k] = negated(out[k]);
     }
 }
 
@@ -392,7 +434,6 @@ static void look(const stream *s, size_t at, size_t n, bool whole, const relatio
 static size_t run_at(const stream *a, size_t i, const stream *b, size_t j, const relation *r,
                      size_t *back)
 {
-    const bool whole = r->factor > 0;
     uint32_t x[WINDOW], y[WINDOW];
     size_t on = 0;
     bool same = true;
@@ -401,15 +442,15 @@ static size_t run_at(const stream *a, size_t i, const stream *b, size_t j, const
         size_t n = WINDOW, k = 0;
         if (n > a->len - i - on) n = a->len - i - on;
         if (n > b->len - j - on) n = b->len - j - on;
-        look(a, i + on, n, whole, r, x);
-        look(b, j + on, n, whole, NULL, y);
+        look(a, i + on, n, r, true, x);
+        look(b, j + on, n, r, false, y);
         while (k < n && x[k] == y[k]) k++;
         same = k == n;
         on += k;
     }
     while (*back < i && *back < j && on + *back < RUN_MAX) {
-        look(a, i - *back - 1, 1, whole, r, x);
-        look(b, j - *back - 1, 1, whole, NULL, y);
+        look(a, i - *back - 1, 1, r, true, x);
+        look(b, j - *back - 1, 1, r, false, y);
         if (x[0] != y[0]) break;
         ++*back;
     }
@@ -428,11 +469,12 @@ static void name_stream(char out[64], const stream *s)
 }
 
 /* Returns the probability that any two positions of as many uniform numbers have a run of this
-   length, of equal numbers or of negatives; or of multiples, for which whole residues must
-   agree. */
-static double chance_of(size_t total, size_t run)
+   length, of equal numbers or of negatives; or of multiples, whose first number gives the factor.
+   choices: in which one number agrees with another by chance. */
+static double chance_of(size_t total, const relation *r, double choices, size_t run)
 {
-    double p = 2 * log((double)total) - (double)run * log(STEPS - 6.0);
+    if (r->by == BY_RATIOS && choices < STEPS - 6) run--;
+    double p = 2 * log((double)total) - (double)run * log(choices);
     return p < 0 ? p : 0;
 }
 
@@ -442,6 +484,14 @@ typedef struct pair {
     size_t run, back;
     relation r;
 } pair;
+
+/* Returns in how many equally likely numbers one of x agrees with one of y. */
+static double choices_of(const stream *x, const stream *y)
+{
+    uint32_t p = prime_of(x), q = prime_of(y);
+    double least = p < q ? p : q;
+    return least < STEPS - 6 ? least : STEPS - 6;
+}
 
 static int found(sherd__findings *l, const streams *s, const pair *p)
 {
@@ -456,15 +506,17 @@ static int found(sherd__findings *l, const streams *s, const pair *p)
     name_stream(other, y);
     f.value = (double)p->run;
     f.chance = 0;
-    f.ln_p = chance_of(s->total, p->run);
+    f.ln_p = chance_of(s->total, &p->r, choices_of(x, y), p->run);
     snprintf(f.subject, sizeof f.subject, "%.30s / %.30s", x->seen->name, y->seen->name);
     snprintf(f.who, sizeof f.who, "shares and operands of the record");
     snprintf(f.sentence, sizeof f.sentence,
              "%s and %s are %s for %s%zu numbers, from %zu and %zu on (lag %lld%s)", one, other,
              are, p->run == RUN_MAX ? "at least " : "", p->run, p->x.at - p->back,
              p->y.at - p->back, (long long)lag,
-             x->seen->cols == y->seen->cols && lag % (int64_t)x->seen->cols == 0 ? ", whole rows"
-                                                                                 : "");
+             !x->order && !y->order && x->seen->cols == y->seen->cols &&
+                     lag % (int64_t)x->seen->cols == 0
+                 ? ", whole rows"
+                 : "");
     return sherd__findings_add(l, &f);
 }
 
@@ -474,7 +526,7 @@ static bool read_twice(const place *x, const place *y)
     return x->of->seen == y->of->seen && x->of->seen->unnumbered && x->at == y->at;
 }
 
-/* Returns the factor from x to y; 0: no factor, or a relation by steps. */
+/* Returns the factor from x to y; 0: no factor, or 1 or -1. */
 static uint32_t factor_of(const place *x, const place *y)
 {
     uint32_t p = prime_of(x->of), a, b;
@@ -487,11 +539,13 @@ static uint32_t factor_of(const place *x, const place *y)
 }
 
 /* Finds the longest run at two positions with equal windows. */
-static void longest(pair *p, bool multiplied)
+static void longest(pair *p, measure by)
 {
-    if (multiplied) p->r.factor = factor_of(&p->x, &p->y);
-    if (multiplied && !p->r.factor) return;
-    for (int minus = 0; minus < (multiplied ? 1 : 2) && p->run < WINDOW; minus++) {
+    p->r.by = by;
+    if (by == BY_RATIOS) p->r.factor = factor_of(&p->x, &p->y);
+    if (by == BY_RATIOS && !p->r.factor) return;
+    if (by == BY_VALUES && prime_of(p->x.of) == prime_of(p->y.of)) return; /* done by steps */
+    for (int minus = 0; minus < (by == BY_STEPS ? 2 : 1) && p->run < WINDOW; minus++) {
         p->r.minus = minus;
         p->run = run_at(p->x.of, p->x.at, p->y.of, p->y.at, &p->r, &p->back);
     }
@@ -503,9 +557,10 @@ typedef struct pairs {
     size_t len;
 } pairs;
 
-static void compare(pairs *l, const streams *s, const windows *w, bool multiplied)
+static void compare(pairs *l, const streams *s, windows *w, measure by)
 {
     size_t looks = 0;
+    if (w->len > 1) qsort(w->list, w->len, sizeof *w->list, by_hash);
     for (size_t i = 1; i < w->len && looks < LOOKS_MAX; i++) {
         if (w->list[i - 1].hash != w->list[i].hash) continue;
         pair p = { .x = place_of(s, &w->list[i - 1]), .y = place_of(s, &w->list[i]) };
@@ -513,7 +568,7 @@ static void compare(pairs *l, const streams *s, const windows *w, bool multiplie
         if (sent_twice(p.x.of, p.x.at, p.y.of, p.y.at) || read_twice(&p.x, &p.y)) continue;
         while (at < l->len && (l->best[at].x.of != p.x.of || l->best[at].y.of != p.y.of)) at++;
         if (at == NAMED_MAX || (at < l->len && l->best[at].run >= RUN_MAX)) continue;
-        longest(&p, multiplied);
+        longest(&p, by);
         looks += p.run > 0;
         if (p.run < WINDOW) continue; /* only the hashes were equal */
         if (at < l->len && l->best[at].run >= p.run) continue;
@@ -563,25 +618,29 @@ int sherd__audit_streams(sherd__findings *l, const sherd__seen *seen, size_t see
 {
     streams s = { .opt = opt };
     pairs same = { .len = 0 };
-    int err = SHERD_OK;
     *reach = (sherd__streams_reach){ 0 };
+    s.orders = sherd__calloc(seen_len, sizeof *s.orders);
+    int err = s.orders ? SHERD_OK : SHERD_ENOMEM;
     for (size_t e = 0; e < seen_len && err == 0; e++) {
         size_t first = s.len;
         err = sherd__seen_check(&seen[e], d);
+        if (err == 0 && seen[e].layout && !(s.orders[e] = order_of(&seen[e]))) err = SHERD_ENOMEM;
         for (uint32_t q = 0; err == 0 && q < seen[e].code->primes_len; q++)
-            err = solve(&s, &seen[e], q);
+            err = solve(&s, &seen[e], q, s.orders[e]);
         reached(reach, &s, first, &seen[e]);
     }
     for (size_t i = 0; i < s.len && err == 0; i++) err = keep_windows(&s, &s.list[i]);
-    if (s.kept.len > 1) qsort(s.kept.list, s.kept.len, sizeof *s.kept.list, by_hash);
-    if (s.ratios.len > 1) qsort(s.ratios.list, s.ratios.len, sizeof *s.ratios.list, by_hash);
-    if (err == 0) compare(&same, &s, &s.kept, false);
-    if (err == 0) compare(&same, &s, &s.ratios, true);
+    if (err == 0) compare(&same, &s, &s.kept, BY_STEPS);
+    if (err == 0) compare(&same, &s, &s.ratios, BY_RATIOS);
+    if (err == 0) compare(&same, &s, &s.values, BY_VALUES);
     for (size_t i = 0; i < same.len && err == 0; i++) err = found(l, &s, &same.best[i]);
     if (err == 0 && same.len == 0) err = nothing_found(l, &s, reach);
+    for (size_t e = 0; s.orders && e < seen_len; e++) sherd__free(s.orders[e]);
+    sherd__free(s.orders);
     sherd__free(s.list);
     sherd__free(s.kept.list);
     sherd__free(s.ratios.list);
+    sherd__free(s.values.list);
     if (err == SHERD_EINTERRUPTED) return sherd__fail(d, err, NULL, "interrupted");
     return err == SHERD_ENOMEM ? sherd__fail_memory(d, "the masks of the shares") : err;
 }

@@ -71,6 +71,7 @@ typedef struct sherd__view_domain {
 typedef struct sherd__view_coded {
     uint64_t job;
     bool both;                      /* share; else share1 */
+    bool inner;                     /* by the inner-product code; else by Lagrange's */
     uint32_t blocks, masks, shares; /* K, T, N */
     uint64_t rows, cols, part, panel, largest;
     uint64_t right; /* B's largest magnitude; 0: unknown */

@@ -40,18 +40,22 @@ static bool read_code(const json_t *o, sherd__view_coded *c)
 {
     const char *job = json_string_value(json_object_get(o, "job"));
     const sherd_scheme_info *scheme = coded_by(json_string_value(json_object_get(o, "scheme")));
+    const char *code = json_string_value(json_object_get(o, "code")); /* none: an older record */
     const json_t *stays = json_object_get(o, "stays");
     uint64_t k, t, n;
     char *end;
     if (!job || strlen(job) != 16 || !scheme || !json_is_boolean(stays)) return false;
     c->job = strtoull(job, &end, 16);
     c->both = scheme->hides_b;
+    c->inner = code && strcmp(code, "inner") == 0;
+    if (code && !c->inner && strcmp(code, "lagrange") != 0) return false;
     if (*end) return false;
     if (!number(o, "blocks", 1, SHERD__LCC_BLOCKS_MAX - 1, &k) ||
         !number(o, "masks", 1, SHERD__LCC_BLOCKS_MAX - k, &t) ||
         !number(o, "shares", 1, SHERD__LCC_SHARES_MAX, &n) ||
         !number(o, "rows", 1, UINT32_MAX - 2, &c->rows) ||
-        !number(o, "cols", 1, UINT32_MAX, &c->cols) || !number(o, "part", k, c->rows, &c->part) ||
+        !number(o, "cols", 1, UINT32_MAX, &c->cols) ||
+        !number(o, "part", c->inner ? 1 : k, c->rows, &c->part) ||
         !number(o, "panel", 1, UINT64_MAX, &c->panel) ||
         !number(o, "largest", 0, (uint64_t)1 << 53, &c->largest))
         return false;

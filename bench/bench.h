@@ -227,7 +227,7 @@ typedef struct sherd__memory_spec {
  *  result, and the bytes of these. */
 int sherd__bench_memory_child(sherd__bench *b, const char *which, sherd_diag *d) SHERD_MUST;
 
-/* ---- kernels (bench/kernels.c) and trainings (bench/training.c) ------------------------------ */
+/* ---- kernels (bench/kernels.c, bench/bytes.c) and trainings (bench/training.c) --------------- */
 
 /** An n x k by k x m product of integers in +-most. */
 typedef struct sherd__kernel_spec {
@@ -259,7 +259,8 @@ typedef struct sherd__training_spec {
 
 extern const sherd__kind sherd__bench_meta, sherd__bench_seed, sherd__bench_product,
     sherd__bench_memory, sherd__bench_disturbed, sherd__bench_start, sherd__bench_connection,
-    sherd__bench_tasks, sherd__bench_modular, sherd__bench_bytes, sherd__bench_encode,
-    sherd__bench_freivalds, sherd__bench_ways, sherd__bench_apart, sherd__bench_slowed;
+    sherd__bench_tasks, sherd__bench_modular, sherd__bench_bytes, sherd__bench_bytes_encode,
+    sherd__bench_encode, sherd__bench_freivalds, sherd__bench_ways, sherd__bench_apart,
+    sherd__bench_slowed;
 
 #endif

@@ -299,7 +299,7 @@ static int open_part(coding *c, unsigned i)
     t->span = sherd__share_span_a(encoding(c), i);
     t->first = c->dim * i / c->parts;
     t->end = c->dim * (i + 1) / c->parts;
-    size_t len = sherd__share_bytes(encoding(c), t->span.rows, c->dim);
+    size_t len = sherd__share_bytes(encoding(c), SHARE_LEFT, t->span.rows, c->dim);
     for (unsigned k = 0; k < SHARES; k++) {
         t->out[k] = sherd__alloc_large(len);
         if (!t->out[k]) return SHERD_ENOMEM;
@@ -315,6 +315,7 @@ static int open_encode(sherd__bench *b, void *state, const void *spec, sherd_dia
     unsigned threads = b->cores < MOST_THREADS ? b->cores : MOST_THREADS;
     size_t dim = c->dim = b->quick ? x->n_quick : x->n, rows = (dim + BLOCKS - 1) / BLOCKS;
     sherd__share_params p = { .a = sherd_view_c(NULL, SHERD_F64, dim, dim),
+                              .by = &sherd__code_lagrange,
                               .code = { BLOCKS, MASKS, SHARES },
                               .left_stays = true,
                               .panel_rows = (rows + threads - 1) / threads,
@@ -408,7 +409,8 @@ static int turn_encode(sherd__bench *b, void *state, sherd_diag *d)
     if (!err) err = run_parts(c, encode_part, &encoded);
     if (err) return sherd__fail(d, err, NULL, "cannot encode");
     for (unsigned i = 0; i < c->parts; i++)
-        written += (double)(SHARES * sherd__share_bytes(encoding(c), c->part[i].span.rows, c->dim));
+        written += (double)(SHARES * sherd__share_bytes(encoding(c), SHARE_LEFT,
+                                                        c->part[i].span.rows, c->dim));
     sherd__bench_put(b, "memcpy", 2 * read / copying);
     sherd__bench_put(b, "encode", (read + written) / encoded);
     sherd__bench_put(b, "element", encoded * c->parts / (double)(c->dim * c->dim));

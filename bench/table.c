@@ -186,6 +186,14 @@ const sherd__measurement sherd__measurements[] = {
             B("gterms_per_second", "its terms", "G/s", "rate", NULL, 1e-9),
             B("laid_gterms_per_second", "with operands laid out before", "G/s", "laid", NULL,
               1e-9) } } } },
+    { .name = "bytes", "all shares of an operand modulo byte primes", &sherd__bench_bytes_encode,
+      KERNEL(.n = 2048, .n_quick = 512, .most = 131071), 5, 0, {
+        { "bytes-encode", "  encode 2048 x 2048, N=7 K=3 T=1, six primes, one core",
+          "  encode 512 x 512 (quick), N=7 K=3 T=1, six primes, one core",
+          "ns/element", LOWER, 2, OF("encode", NULL, 1e9), .beside = {
+            B("reduce_ns", "residues", "ns", "reduce", NULL, 1e9),
+            B("draw_ns", "masks", "ns", "draw", NULL, 1e9),
+            B("combine_ns", "shares", "ns", "combine", NULL, 1e9) } } } },
     { .name = "encode", "all shares of an operand, beside memcpy", &sherd__bench_encode,
       KERNEL(.n = 4096, .n_quick = 512, .most = 1000000), 5, 0, {
         { "encode", "encode 4096 x 4096, N=7 K=3 T=1, all cores",

@@ -65,6 +65,7 @@ static sherd_audit_options options_of(auditing *a)
         .draw = (uint64_t)sherd__opt_int(cli, "draw"),
         .colluding = (uint32_t)sherd__opt_int(cli, "colluding"),
         .spare = (uint32_t)sherd__opt_int(cli, "spare"),
+        .code = (sherd_code)sherd__opt_choice(cli, "code"),
         .coalitions = (uint32_t)sherd__opt_int(cli, "coalitions"),
         .nodes_only = sherd__opt_int(cli, "coalitions") == 0,
         .encodings = (uint32_t)sherd__opt_int(cli, "encodings"),
@@ -168,6 +169,10 @@ static const sherd__option options[] = {
               "if the record does not contain it" },
     { .name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 4096, .preset = "0",
       .help = "share: the --spare S of the recorded run, if the record does not contain it" },
+    { .name = "code", .type = SHERD__CHOICE, .arg = "NAME", .preset = "auto",
+      .choices = sherd__choices_code,
+      .help = "share: the code of the recorded run, if the record does not contain it; auto: "
+              "inner if shares have fewer columns than the data" },
     { .name = "coalitions", .type = SHERD__INT, .arg = "K", .min = 0, .max = 100000,
       .preset = "200", .help = "most coalitions of one size; if there are more, a random sample of "
                                "them" },

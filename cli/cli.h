@@ -147,6 +147,7 @@ extern const char *const sherd__choices_progress[]; /* auto bar plain none */
 extern const char *const sherd__choices_bind_to[];  /* core none */
 enum { SHERD__BIND_CORE, SHERD__BIND_NONE };
 extern const char *const sherd__choices_encoding[]; /* auto dense csr: as sherd_encoding */
+extern const char *const sherd__choices_code[];     /* auto lagrange inner: as sherd_code */
 extern const char *const sherd__choices_public[];   /* b */
 extern const char *const sherd__choices_exposure[]; /* uniform balanced */
 extern const char *const sherd__choices_mode[];     /* float exact */
@@ -252,6 +253,11 @@ extern const char *const sherd__choices_mode[];     /* float exact */
     {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",        \
      .flags = (flag), .takes = SHERD_TAKES_COLLUDING,                                              \
      .help = "number of nodes that may be slow, dead or wrong without repeated work"}
+#define SHERD__OPT_CODE(flag)                                                                      \
+    {.name = "code", .type = SHERD__CHOICE, .arg = "NAME", .preset = "auto",                       \
+     .choices = sherd__choices_code, .flags = (flag), .takes = SHERD_TAKES_COLLUDING,              \
+     .help = "code of the shares: lagrange, inner (share only: less work, but no node may be "      \
+             "missing), or the faster of those that are possible (auto)"}
 #define SHERD__OPT_GROUP(flag)                                                                     \
     {.name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0,               \
      .word = "all", .word_value = 0, .preset = "all", .flags = (flag),                             \
@@ -261,15 +267,15 @@ extern const char *const sherd__choices_mode[];     /* float exact */
     {.name = "encoding", .type = SHERD__CHOICE, .arg = "HOW", .preset = "auto",                    \
      .choices = sherd__choices_encoding, .flags = (flag), .takes = SHERD_TAKES_ENCODING,           \
      .help = "send " what " dense, in csr (without zeros), or as is faster (auto)"}
-/* How operands are hidden: --scheme, --masks, --colluding, --spare, --public, --group, --exposure,
- * --exposure-max, --shuffle-rows. */
+/* How operands are hidden: --scheme, --masks, --colluding, --spare, --code, --public, --group,
+ * --exposure, --exposure-max, --shuffle-rows. */
 #define SHERD__OPTS_SCHEME                                                                         \
     {.name = "scheme", .type = SHERD__CHOICE, .arg = "NAME", .preset = "permute",                  \
      .flags = SHERD__OPT_SCHEMES, .help = "how operands are hidden"},                              \
         {.name = "masks", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,       \
          .takes = SHERD_TAKES_MASKS,                                                               \
          .help = "masks for this B (sherd prepare); rows of them are used up"},                    \
-        SHERD__OPT_COLLUDING(0), SHERD__OPT_SPARE(0),                                              \
+        SHERD__OPT_COLLUDING(0), SHERD__OPT_SPARE(0), SHERD__OPT_CODE(0),                          \
         {.name = "public", .type = SHERD__CHOICE, .arg = "WHAT", .choices = sherd__choices_public, \
          .flags = SHERD__OPT_PUBLIC, .help = "b means that B need not be hidden"},                 \
         SHERD__OPT_GROUP(0), SHERD__OPT_EXPOSURE(SHERD_TAKES_SHUFFLES),                            \

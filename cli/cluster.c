@@ -205,7 +205,7 @@ static json_t *node_object(const sherd_node_info *n)
 {
     static const char *const always[] = { "name", "address", "domain", "key", "state", NULL };
     static const char *const known[] = { "software", "backend", "blas_core", "threads", "memory",
-                                         "devices",  "gflops",  "latency",   NULL };
+                                         "devices",  "gflops",  "byte_gops", "latency", NULL };
     static const char *const load[] = { "memory_free", "uptime", "open_tasks", "sessions", NULL };
     static const char *const fault[] = { "why", NULL };
     json_t *o = json_object();

@@ -96,7 +96,8 @@ json_t *sherd__plan_object(const sherd_forecast *f)
     size_t len = 6;
     bool own = timed(f);
     if (!f->threshold)
-        without[len++] = "blocks", without[len++] = "threshold", without[len++] = "slack";
+        without[len++] = "code", without[len++] = "blocks", without[len++] = "threshold",
+        without[len++] = "slack";
     if (f->encoding == SHERD_ENCODING_AUTO)
         without[len++] = "encoding", without[len++] = "tasks_csr";
     if (!(f->seconds_dense > 0)) /* there was no choice */
@@ -119,6 +120,9 @@ static void print_note(const char *name, const sherd_forecast *f)
     if (f->threshold && f->slack)
         sherd__cli_print("%s: any %u of %u answers give the product", name, f->threshold,
                          f->threshold + f->slack);
+    if (f->code == SHERD_CODE_INNER)
+        sherd__cli_print("%s: code inner, which needs the answers of all %u nodes", name,
+                         f->threshold);
     if (f->encoding == SHERD_ENCODING_CSR)
         sherd__cli_print("%s: A is sent in CSR, without zeros%s", name,
                          f->tasks_csr < f->tasks ? ", where this is smaller" : "");
@@ -316,6 +320,7 @@ static int list_choices(planning *p, sherd_diag *d)
         .size = sizeof o,
         .colluding = (uint32_t)sherd__opt_int(cli, "colluding"),
         .spare = (uint32_t)sherd__opt_int(cli, "spare"),
+        .code = (sherd_code)sherd__opt_choice(cli, "code"),
         .bits_b = (uint32_t)sherd__opt_int(cli, "bits-b"),
         .memory = sherd__opt_size(cli, "memory"),
         .masks = sherd__opt_text(cli, "masks"),
@@ -415,6 +420,7 @@ static const sherd__option options[] = {
       .help = "--remote: speed of each node in GFLOP/s [of one core of this machine]" },
     SHERD__OPT_COLLUDING(0),
     SHERD__OPT_SPARE(0),
+    SHERD__OPT_CODE(0),
     { .name = "masks", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
       .takes = SHERD_TAKES_MASKS, .help = "masks to plan with; none of them is used up" },
     SHERD__OPTS_ARITHMETIC,

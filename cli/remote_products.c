@@ -26,6 +26,7 @@ static int judge_nodes(sherd__cli *cli, sherd_diag *d)
     static const char *const of_nodes[] = { "scheme",
                                             "colluding",
                                             "spare",
+                                            "code",
                                             "group",
                                             "exposure",
                                             "exposure-max",
@@ -96,6 +97,7 @@ int sherd__remote_products_read(sherd__remote_products *o, sherd__cli *cli, sher
     if (err) return err;
     o->opt.colluding = (uint32_t)sherd__opt_int(cli, "colluding");
     o->opt.spare = (uint32_t)sherd__opt_int(cli, "spare");
+    o->opt.code = (sherd_code)sherd__opt_choice(cli, "code");
     o->opt.group = (uint32_t)sherd__opt_int(cli, "group");
     o->opt.balanced = sherd__opt_choice(cli, "exposure") == 1;
     o->opt.exposure_max = sherd__opt_real(cli, "exposure-max");

@@ -14,14 +14,14 @@ typedef struct sherd__remote_products {
 } sherd__remote_products;
 
 /* clang-format off */
-/** How operands of a network's products are hidden: --scheme, --colluding, --spare, --group,
- *  --exposure, --exposure-max, --encoding. */
+/** How operands of a network's products are hidden: --scheme, --colluding, --spare, --code,
+ *  --group, --exposure, --exposure-max, --encoding. */
 #define SHERD__OPTS_OVER                                                                           \
     {.name = "scheme", .type = SHERD__CHOICE, .arg = "NAME", .preset = "permute",                  \
      .flags = SHERD__OPT_SCHEMES | SHERD__OPT_NETWORK,                                             \
      .help = "how operands are hidden from nodes"},                                                \
         SHERD__OPT_COLLUDING(SHERD__OPT_NETWORK), SHERD__OPT_SPARE(SHERD__OPT_NETWORK),            \
-        SHERD__OPT_GROUP(SHERD__OPT_NETWORK), SHERD__OPT_EXPOSURE(SHERD_TAKES_SHUFFLES),           \
+        SHERD__OPT_CODE(SHERD__OPT_NETWORK), SHERD__OPT_GROUP(SHERD__OPT_NETWORK), SHERD__OPT_EXPOSURE(SHERD_TAKES_SHUFFLES),           \
         SHERD__OPT_EXPOSURE_MAX(SHERD_TAKES_SHUFFLES),                                             \
         SHERD__OPT_ENCODING(SHERD__OPT_NETWORK, "operands")
 #define SHERD__OPT_MODE                                                                            \

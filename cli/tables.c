@@ -13,6 +13,7 @@ const char *const sherd__choices_bind_to[] = { "core", "none", NULL };
 const char *const sherd__choices_progress[] = { "auto", "bar", "plain", "none", NULL };
 const char *const sherd__choices_public[] = { "b", NULL };
 const char *const sherd__choices_encoding[] = { "auto", "dense", "csr", NULL };
+const char *const sherd__choices_code[] = { "auto", "lagrange", "inner", NULL };
 const char *const sherd__choices_exposure[] = { "uniform", "balanced", NULL };
 const char *const sherd__choices_mode[] = { "float", "exact", NULL };
 

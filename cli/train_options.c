@@ -66,8 +66,8 @@ static int judge_way(sherd__cli *cli, sherd_diag *d)
         "simulate",   "clip",       "noise",           "delta",       NULL
     };
     static const char *const theirs[] = {
-        "scheme",   "spare", "group",  "exposure", "exposure-max",   "encoding", "elementwise",
-        "rounding", "mode",  "strict", "meta",     "reuse-metadata", NULL
+        "scheme",      "spare",    "code", "group",  "exposure", "exposure-max",   "encoding",
+        "elementwise", "rounding", "mode", "strict", "meta",     "reuse-metadata", NULL
     };
     bool by = gradients(cli);
     const char *name = sherd__opts_forget_unless_argv(cli, by ? theirs : ours);

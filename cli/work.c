@@ -50,6 +50,7 @@ static int read_product(sherd__product_run *w, sherd_op op, sherd_diag *d)
     if (op == 0) {
         w->opt.colluding = (uint32_t)sherd__opt_int(cli, "colluding");
         w->opt.spare = (uint32_t)sherd__opt_int(cli, "spare");
+        w->opt.code = (sherd_code)sherd__opt_choice(cli, "code");
         w->opt.bits_b = (uint32_t)sherd__opt_int(cli, "bits-b");
         w->opt.masks = sherd__opt_text(cli, "masks");
         w->opt.group = (uint32_t)sherd__opt_int(cli, "group");

@@ -61,9 +61,10 @@ static void say_scheme(const sherd__product_run *w, char *out, size_t size)
     if (hidden && s->withstands == SHERD_WITHSTANDS_SOME) {
         snprintf(out, size,
                  "%s (any %" PRIu32 " of %" PRIu32
-                 " domains together learn nothing of A%s; %" PRIu32 " answers give the product)",
+                 " domains together learn nothing of A%s; %s%" PRIu32 " answers give the product)",
                  s->name, w->info.options->colluding, r->domains_used,
-                 s->hides_b ? " or B" : "; B is public", r->threshold);
+                 s->hides_b ? " or B" : "; B is public",
+                 r->code == SHERD_CODE_INNER ? "code inner: all " : "", r->threshold);
         return;
     }
     if (hidden || !shuffled(w)) {
@@ -245,7 +246,9 @@ static void say_arithmetic(const sherd__product_run *w)
     const sherd_report *r = w->info.report;
     if (!exact(w)) return;
     char how[48] = "one f64 product is exact";
-    if (r->primes > 0) snprintf(how, sizeof how, "%" PRIu32 " primes", r->primes);
+    if (r->primes > 0)
+        snprintf(how, sizeof how, "%" PRIu32 " primes%s", r->primes,
+                 r->prime_bits == 8 ? " below 256" : "");
     sherd__cli_note(w->cli, "exact: %" PRIu32 " and %" PRIu32 " bits, exponents %d and %d; %s",
                     r->bits_a, r->bits_b, r->scale_a, r->scale_b, how);
 }
@@ -450,8 +453,8 @@ static void add_pace(const sherd__product_run *w, json_t *obj)
 
 static void add_settings(const sherd__product_run *w, json_t *obj)
 {
-    static const char *const coded[] = { "blocks", "threshold", "encodings", "tasks_cancelled",
-                                         NULL };
+    static const char *const coded[] = { "code",      "blocks",          "threshold",
+                                         "encodings", "tasks_cancelled", NULL };
     static const char *const masked[] = { "masks_left", NULL };
     const sherd_scheme_info *s = scheme_of(w);
     json_object_set_new(obj, "scheme", json_string(s->name));

@@ -13,6 +13,7 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "crypto/fragment_make.h"
+#include "matrix/residue_bytes.h"
 #include "sherd/mat.h"
 
 struct sherd__fragment {
@@ -89,11 +90,26 @@ void sherd__fragment_free(sherd__fragment *f)
     sherd__free(f);
 }
 
+bool sherd__fragment_is_bytes(uint8_t dtype)
+{
+    return dtype == SHERD__BYTES_LEFT || dtype == SHERD__BYTES_RIGHT || dtype == SHERD__BYTES;
+}
+
+static unsigned primes_most(uint8_t dtype)
+{
+    return sherd__fragment_is_bytes(dtype) ? SHERD__BYTES_PRIMES_MAX
+           : dtype == SHERD__RESIDUES      ? SHERD__RESIDUES_PRIMES_MAX
+                                           : 0;
+}
+
 /* Returns the bytes of one value on the wire; 0 for an unknown kind. */
 static size_t element_bytes(uint8_t dtype)
 {
     switch (dtype) {
     case SHERD__RESIDUES: return 3;
+    case SHERD__BYTES_LEFT:
+    case SHERD__BYTES_RIGHT:
+    case SHERD__BYTES:
     case SHERD_U8:
     case SHERD_I8: return 1;
     case SHERD_U16:
@@ -135,9 +151,24 @@ bool sherd__csr_layout(const sherd__fragment_info *i, sherd__csr *out)
     return true;
 }
 
+/* Sets *len to the bytes of a dense body whose groups are not narrower than info.cols. Strips and
+ * tiles of byte residues are complete. */
+static bool dense_len(const sherd__fragment_info *i, size_t each, size_t *len)
+{
+    size_t rows = i->rows, cols = i->cols, blocks = i->primes ? i->primes : 1;
+    if (i->dtype == SHERD__BYTES_LEFT || i->dtype == SHERD__BYTES_RIGHT) {
+        bool left = i->dtype == SHERD__BYTES_LEFT;
+        const size_t lines = left ? rows : cols, terms = left ? cols : rows;
+        rows = (lines + SHERD__BYTES_TILE - 1) / SHERD__BYTES_TILE * SHERD__BYTES_TILE;
+        cols = (terms + SHERD__BYTES_STEP - 1) / SHERD__BYTES_STEP * SHERD__BYTES_STEP;
+    }
+    return sherd__mul(rows, cols, len) && sherd__mul(*len, each * blocks, len) &&
+           sherd__add(*len, 8 * (size_t)i->groups, len);
+}
+
 static int length_check(const sherd__fragment_info *i, size_t each, sherd_diag *d)
 {
-    size_t len, blocks = i->primes ? i->primes : 1;
+    size_t len;
     sherd__csr csr;
     if (i->encoding == SHERD__CSR) {
         if (sherd__csr_layout(i, &csr)) return SHERD_OK;
@@ -146,8 +177,7 @@ static int length_check(const sherd__fragment_info *i, size_t each, sherd_diag *
                            (unsigned long long)i->rows, (unsigned long long)i->cols,
                            (unsigned long long)i->len);
     }
-    if (!sherd__mul(i->rows, i->cols, &len) || !sherd__mul(len, each * blocks, &len) ||
-        !sherd__add(len, 8 * (size_t)i->groups, &len))
+    if (!dense_len(i, each, &len))
         return sherd__fail(d, SHERD_EFRAME, NULL, "fragment sizes overflow");
     /* With several groups, rows * cols is only an upper bound of the values: narrower groups have
      * fewer. */
@@ -167,9 +197,13 @@ int sherd__fragment_info_check(const sherd__fragment_info *i, sherd_diag *d)
         return sherd__fail(d, SHERD_EFRAME, NULL, "fragment of unknown dtype %u", i->dtype);
     if (i->encoding != SHERD__DENSE && i->encoding != SHERD__CSR)
         return sherd__fail(d, SHERD_EFRAME, NULL, "fragment of unknown encoding %u", i->encoding);
-    if ((i->dtype == SHERD__RESIDUES) != (i->primes > 0) || i->primes > 4)
+    if ((primes_most(i->dtype) > 0) != (i->primes > 0) || i->primes > primes_most(i->dtype))
         return sherd__fail(d, SHERD_EFRAME, NULL, "%u primes with dtype %u", i->primes, i->dtype);
-    if (i->groups > SHERD__GROUPS_MAX || (i->primes && i->groups > 1))
+    if (sherd__fragment_is_bytes(i->dtype) &&
+        (i->origin == SHERD__RESULT) != (i->dtype == SHERD__BYTES))
+        return sherd__fail(d, SHERD_EFRAME, NULL, "dtype %u with origin %u", i->dtype, i->origin);
+    if (i->groups > SHERD__GROUPS_MAX || (i->primes && i->groups > 1) ||
+        (i->groups && sherd__fragment_is_bytes(i->dtype)))
         return sherd__fail(d, SHERD_EFRAME, NULL, "%u groups in one fragment", i->groups);
     if (i->origin == SHERD__RESULT && i->groups)
         return sherd__fail(d, SHERD_EFRAME, NULL, "a result with a group table");

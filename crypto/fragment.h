@@ -17,6 +17,14 @@
  * dtype SHERD__RESIDUES: 3-byte unsigned values in [0, p), in `primes` consecutive blocks; groups =
  * 0 or 1.
  *
+ * dtypes SHERD__BYTES_LEFT and SHERD__BYTES_RIGHT, hidden operands: residues modulo `primes` primes
+ * below 256, one byte each, laid out for products (matrix/residue_bytes.h). The body has strips of
+ * 16 rows of a left operand, or 16 columns of a right one. A strip has for each prime as many tiles
+ * of 1024 bytes as 64 terms each need. Terms are the columns of a left operand and the rows of a
+ * right one.
+ * dtype SHERD__BYTES, results only: the residues of their product, one byte each, in `primes`
+ * consecutive blocks. These three have groups = 0 and are dense.
+ *
  * encoding SHERD__CSR, for hidden blocks without residues only: zeros are left out. The table of
  * one or more groups is followed by three sections, each over all rows of all groups in order: the
  * number of entries of every row, the columns of these entries (counted within the row's group,
@@ -40,8 +48,16 @@ typedef enum sherd__origin {
     SHERD__RESULT = 2  /* made by a node's backend, sent to the coordinator */
 } sherd__origin;
 
-/* Element kinds on the wire: the sherd_dtype numbers (mat.h), and packed residues. */
+/* Element kinds on the wire: the sherd_dtype numbers (mat.h), packed residues, and residues of one
+ * byte. */
 #define SHERD__RESIDUES 32u
+#define SHERD__BYTES_LEFT 33u
+#define SHERD__BYTES_RIGHT 34u
+#define SHERD__BYTES 35u
+
+/* Primes of a fragment. */
+#define SHERD__RESIDUES_PRIMES_MAX 4u
+#define SHERD__BYTES_PRIMES_MAX 8u
 
 /* Encodings of the values after the group table. */
 enum { SHERD__DENSE = 0, SHERD__CSR = 1 };
@@ -54,7 +70,7 @@ enum { SHERD__DENSE = 0, SHERD__CSR = 1 };
 
 typedef struct sherd__fragment_info {
     uint8_t origin;   /* sherd__origin */
-    uint8_t dtype;    /* sherd_dtype or SHERD__RESIDUES */
+    uint8_t dtype;    /* sherd_dtype, SHERD__RESIDUES or SHERD__BYTES... */
     uint8_t encoding; /* SHERD__DENSE, SHERD__CSR */
     uint8_t primes;   /* 0, or the number of residue blocks */
     uint32_t groups;
@@ -62,6 +78,9 @@ typedef struct sherd__fragment_info {
     uint64_t cols; /* of the widest group; of the matrix where groups <= 1 */
     uint64_t len;  /* bytes of the body, including the table */
 } sherd__fragment_info;
+
+/** Returns whether values of this kind are residues of one byte. */
+bool sherd__fragment_is_bytes(uint8_t dtype);
 
 const sherd__fragment_info *sherd__fragment_info_of(const sherd__fragment *f);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/wipe.h"
+#include "crypto/code.h"
 #include "crypto/lagrange_internal.h"
 #include "matrix/clones.h"
 #include "matrix/residue.h"
@@ -33,9 +34,10 @@ uint32_t sherd__lcc_blocks(uint32_t nodes, uint32_t masks, uint32_t spare, bool 
     return most - masks < room ? most - masks : room;
 }
 
-uint32_t sherd__lcc_alpha(const sherd__lcc *c, uint32_t share)
+uint32_t sherd__lcc_alpha(const sherd__lcc *c, uint32_t p, uint32_t share)
 {
-    return c->blocks + c->masks + 1 + share;
+    uint64_t x = (uint64_t)c->blocks + c->masks + 1 + share;
+    return x <= p ? (uint32_t)x : 0;
 }
 
 uint32_t sherd__lcc_beta(uint32_t block)
@@ -56,24 +58,6 @@ int sherd__lcc_check(const sherd__lcc *c, uint32_t p)
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-static uint64_t power(uint64_t x, uint32_t e, uint32_t p)
-{
-    uint64_t r = 1;
-    for (x %= p; e != 0; e /= 2, x = x * x % p)
-        if (e & 1) r = r * x % p;
-    return r;
-}
-
-static uint64_t difference(uint32_t a, uint32_t b, uint32_t p)
-{
-    return a >= b ? (a - b) % p : p - (b - a) % p;
-}
-
-static double balanced(uint64_t x, uint32_t p)
-{
-    return x > (p - 1) / 2 ? (double)x - (double)p : (double)x;
-}
-
 /* l_j(x) of the Lagrange basis on the points at(ctx, 0..len-1). */
 typedef uint32_t point_fn(const void *ctx, uint32_t j);
 
@@ -82,10 +66,10 @@ static double basis(point_fn *at, const void *ctx, uint32_t len, uint32_t j, uin
     uint64_t above = 1, below = 1;
     for (uint32_t m = 0; m < len; m++) {
         if (m == j) continue;
-        above = above * difference(x, at(ctx, m), p) % p;
-        below = below * difference(at(ctx, j), at(ctx, m), p) % p;
+        above = above * lcc_difference(x, at(ctx, m), p) % p;
+        below = below * lcc_difference(at(ctx, j), at(ctx, m), p) % p;
     }
-    return balanced(above * power(below, p - 2, p) % p, p);
+    return lcc_balanced(above * lcc_power(below, p - 2, p) % p, p);
 }
 
 static uint32_t beta_point(const void *ctx, uint32_t j)
@@ -94,30 +78,58 @@ static uint32_t beta_point(const void *ctx, uint32_t j)
     return sherd__lcc_beta(j);
 }
 
-void sherd__lcc_encode_weights(const sherd__lcc *c, uint32_t p, uint32_t share, double *w)
+int sherd__lcc_encode_weights(const sherd__lcc *c, uint32_t p, uint32_t share, double *w)
 {
-    uint32_t len = c->blocks + c->masks, x = sherd__lcc_alpha(c, share);
+    uint32_t len = c->blocks + c->masks, x = sherd__lcc_alpha(c, p, share);
+    if (x == 0) return SHERD_EINVAL;
     for (uint32_t j = 0; j < len; j++) w[j] = basis(beta_point, NULL, len, j, x, p);
+    return SHERD_OK;
 }
 
 struct answers {
     const sherd__lcc *code;
+    uint32_t p;
     const uint32_t *share;
 };
 
 static uint32_t alpha_point(const void *ctx, uint32_t i)
 {
     const struct answers *a = ctx;
-    return sherd__lcc_alpha(a->code, a->share[i]);
+    uint32_t x = sherd__lcc_alpha(a->code, a->p, a->share[i]);
+    assert(x != 0);
+    return x;
 }
 
 void sherd__lcc_decode_weights(const sherd__lcc *c, uint32_t p, uint32_t block,
                                const uint32_t *share, uint32_t len, double *w)
 {
-    struct answers a = { c, share };
+    struct answers a = { c, p, share };
     for (uint32_t i = 0; i < len; i++)
         w[i] = basis(alpha_point, &a, len, i, sherd__lcc_beta(block), p);
 }
+
+/* B is used at all K points: the weight of its one block is the sum of their weights. */
+static int right_weights(const sherd__lcc *c, uint32_t p, uint32_t share, double *w)
+{
+    double all[SHERD__LCC_BLOCKS_MAX], sum = 0; /* |w| < 2^22, K <= 64: exact */
+    int err = sherd__lcc_encode_weights(c, p, share, all);
+    if (err) return err;
+    for (uint32_t j = 0; j < c->blocks; j++) sum += all[j];
+    sherd__residue_from_f64(&sum, 1, p, w);
+    memcpy(w + 1, all + c->blocks, c->masks * sizeof *w);
+    return SHERD_OK;
+}
+
+const sherd__code sherd__code_lagrange = {
+    .name = "lagrange",
+    .cut = SHERD__CUT_ROWS,
+    .threshold = sherd__lcc_threshold,
+    .blocks = sherd__lcc_blocks,
+    .check = sherd__lcc_check,
+    .left = sherd__lcc_encode_weights,
+    .right = right_weights,
+    .decode = sherd__lcc_decode_weights,
+};
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 

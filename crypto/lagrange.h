@@ -4,7 +4,8 @@
  * j. A share is its value at a point alpha. Any T shares are independent of the blocks; enough
  * answers give the product by interpolation. All arithmetic is modulo a prime of matrix/residue.h.
  *
- * Points: beta_j = j for j = 1..K+T, alpha_i = K+T+i for i = 1, 2, ... They are public.
+ * Points: beta_j = j for j = 1..K+T, alpha_i = K+T+i for i = 1, 2, ... up to p at most, where they
+ * would begin again. They are public.
  */
 #ifndef CRYPTO_LAGRANGE_H
 #define CRYPTO_LAGRANGE_H
@@ -30,19 +31,22 @@ uint32_t sherd__lcc_threshold(uint32_t blocks, uint32_t masks, bool both);
 /** Returns the largest K for N nodes of which S may be missing; 0 if not even one block is
  *  possible. */
 uint32_t sherd__lcc_blocks(uint32_t nodes, uint32_t masks, uint32_t spare, bool both);
-/** Return alpha_i of share i = 0, 1, ... and beta_j of block or mask j = 0, 1, ... */
-uint32_t sherd__lcc_alpha(const sherd__lcc *c, uint32_t share);
+/** Returns alpha_i of share i = 0, 1, ..., or 0 if no point is left modulo p: the next one, p + 1,
+ *  would be the point of the first block, and its share that block without a mask. */
+uint32_t sherd__lcc_alpha(const sherd__lcc *c, uint32_t p, uint32_t share);
+/** Returns beta_j of block or mask j = 0, 1, ... */
 uint32_t sherd__lcc_beta(uint32_t block);
 /** Returns SHERD_EINVAL unless K >= 1, T >= 1, N >= 1, sizes are within limits and all points are
  *  distinct modulo p. */
 int sherd__lcc_check(const sherd__lcc *c, uint32_t p) SHERD_MUST;
 
 /** Computes w[j] = l_j(alpha_share), j < K+T, canonical: the weight of block or mask j in the
- *  share. */
-void sherd__lcc_encode_weights(const sherd__lcc *c, uint32_t p, uint32_t share, double *w);
+ *  share. SHERD_EINVAL: no point is left for this share; w is unchanged then. */
+int sherd__lcc_encode_weights(const sherd__lcc *c, uint32_t p, uint32_t share,
+                              double *w) SHERD_MUST;
 /**
  * Computes len weights w[i], canonical, such that f(beta_block) = sum_i w[i]*f(alpha_{share[i]})
- * for every polynomial f of degree below len. The shares are distinct.
+ * for every polynomial f of degree below len. The shares are distinct and have points.
  */
 void sherd__lcc_decode_weights(const sherd__lcc *c, uint32_t p, uint32_t block,
                                const uint32_t *share, uint32_t len, double *w);

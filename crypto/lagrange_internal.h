@@ -1,5 +1,5 @@
 /* Shared by the files of the Lagrange code: the portable kernels (lagrange.c) and those for AVX-512
- * only (lagrange_wide.c, lagrange_steps.c). */
+ * only (lagrange_wide.c, lagrange_steps.c). Arithmetic modulo p also serves inner.c. */
 #ifndef CRYPTO_LAGRANGE_INTERNAL_H
 #define CRYPTO_LAGRANGE_INTERNAL_H
 
@@ -10,6 +10,27 @@
 /* LCC_CHUNK: columns per chunk, so that all its terms fit in the first-level cache. LCC_TERMS:
  * number of terms summed at a time. */
 enum { LCC_CHUNK = 512, LCC_TERMS = 8 };
+
+/** Returns x^e modulo p. */
+static inline uint64_t lcc_power(uint64_t x, uint32_t e, uint32_t p)
+{
+    uint64_t r = 1;
+    for (x %= p; e != 0; e /= 2, x = x * x % p)
+        if (e & 1) r = r * x % p;
+    return r;
+}
+
+/** Returns a number congruent to a - b, in [0, p]. */
+static inline uint64_t lcc_difference(uint32_t a, uint32_t b, uint32_t p)
+{
+    return a >= b ? (a - b) % p : p - (b - a) % p;
+}
+
+/** Returns the canonical residue of x < p. */
+static inline double lcc_balanced(uint64_t x, uint32_t p)
+{
+    return x > (p - 1) / 2 ? (double)x - (double)p : (double)x;
+}
 
 /**
  * Division of sums of at most LCC_TERMS products of canonical residues by p. Sums start at

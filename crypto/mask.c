@@ -16,6 +16,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/wipe.h"
+#include "crypto/byte_code_kernels.h"
 #include "crypto/keystream.h"
 #include "matrix/clones.h"
 
@@ -25,12 +26,19 @@ enum {
     SHORT = 16,
     BLOCK_WORDS = SHERD__KEYSTREAM_BLOCK / 4,
     CIPHERS = 64,
+    PRIMES = 4,
+    BYTE_PRIMES = 8,
     KEY = 32
 };
-#define LABEL "sherd mask-v1"
+
+/* Masks of words and masks of bytes have keys of their own. */
+typedef enum residue_kind { WORDS_V1, BYTES_V1 } residue_kind;
+enum { LABEL = 14 };
+static const char labels[][LABEL] = { "sherd mask-v1", "sherd byte-v1" };
 
 typedef struct cipher {
     sherd__mask_id id; /* role 0: the slot is empty */
+    residue_kind kind;
     sherd__keystream ks;
 } cipher;
 
@@ -91,10 +99,11 @@ void sherd__masks_free(sherd__masks *m)
     sherd__free(m);
 }
 
-static void derive(const sherd__masks *m, const sherd__mask_id *id, uint8_t key[KEY])
+static void derive(const sherd__masks *m, const sherd__mask_id *id, residue_kind kind,
+                   uint8_t key[KEY])
 {
-    uint8_t text[sizeof LABEL + 4 * 4 + 8], *at = text + sizeof LABEL;
-    memcpy(text, LABEL, sizeof LABEL); /* includes the terminator */
+    uint8_t text[LABEL + 4 * 4 + 8], *at = text + LABEL;
+    memcpy(text, labels[kind], LABEL); /* includes the terminator */
     sherd__put_u32(at, (uint32_t)id->role);
     sherd__put_u32(at + 4, id->t);
     sherd__put_u32(at + 8, id->prime_index);
@@ -109,18 +118,23 @@ static bool same(const sherd__mask_id *a, const sherd__mask_id *b)
            a->width == b->width;
 }
 
-static int stream_of(sherd__masks *m, const sherd__mask_id *id, sherd__keystream **out)
+static int stream_of(sherd__masks *m, const sherd__mask_id *id, residue_kind kind,
+                     sherd__keystream **out)
 {
-    cipher *c = &m->ciphers[(id->t * 8 + id->prime_index * 2 + (unsigned)id->role % 2) % CIPHERS];
+    const uint32_t primes = kind == BYTES_V1 ? BYTE_PRIMES : PRIMES;
+    cipher *c =
+        &m->ciphers[((id->t * primes + id->prime_index) * 2 + (unsigned)id->role % 2) % CIPHERS];
     uint8_t key[KEY];
-    if (!same(&c->id, id)) {
+    assert(id->role && id->prime_index < primes);
+    if (c->kind != kind || !same(&c->id, id)) {
         if (c->id.role != 0) sherd__keystream_fini(&c->ks);
         c->id.role = (sherd__mask_role)0;
-        derive(m, id, key);
+        derive(m, id, kind, key);
         int err = sherd__keystream_init(&c->ks, key);
         sherd__wipe(key, sizeof key);
         if (err != 0) return err;
         c->id = *id;
+        c->kind = kind;
     }
     *out = &c->ks;
     return SHERD_OK;
@@ -216,9 +230,9 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, sherd__mask_par
     const size_t rows = part.rows, n = part.cols;
     sherd__keystream *ks;
     size_t step = (id->width + BLOCK_WORDS - 1) / BLOCK_WORDS * BLOCK_WORDS;
-    assert(id->role && id->prime_index < 4 && id->width >= n && part.col <= id->width - n);
+    assert(id->width >= n && part.col <= id->width - n);
     if (rows == 0 || n == 0) return SHERD_OK;
-    int err = stream_of(m, id, &ks);
+    int err = stream_of(m, id, WORDS_V1, &ks);
     /* Neighbouring rows are read together only if little between them is discarded. */
     size_t together = step <= WORDS && 2 * n > step ? WORDS / step : 1;
     for (size_t i = 0; i < rows && err == 0; i += together) {
@@ -238,4 +252,37 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, sherd__mask_par
 int sherd__masks_row(sherd__masks *m, const sherd__mask_id *id, uint64_t row, double *out)
 {
     return sherd__masks_part(m, id, (sherd__mask_part){ row, 1, 0, id->width }, out, id->width);
+}
+
+/* ---- residues of bytes ----------------------------------------------------------------------- */
+
+/* Returns the length of a read that most often has n residues: whole blocks, at most all words. */
+static size_t length_for(size_t n, uint32_t p)
+{
+    enum { MOST = WORDS * 4, BLOCK = SHERD__KEYSTREAM_BLOCK };
+    if (n >= MOST) return MOST;
+    size_t bytes = n * 256 / p + n / 256 + BLOCK;
+    return bytes < MOST ? bytes / BLOCK * BLOCK : MOST;
+}
+
+int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit, size_t n,
+                       uint8_t *out)
+{
+    sherd__keystream *ks;
+    uint64_t block = 0;
+    assert(id->p >= 2 && id->p <= UINT8_MAX);
+    int err = n ? stream_of(m, id, BYTES_V1, &ks) : SHERD_OK;
+    while (n > 0 && !err) {
+        size_t len = length_for(n, id->p);
+        err = sherd__keystream_read(ks, unit, block, m->words, len);
+        if (len / 4 > m->used) m->used = len / 4;
+        if (err) break;
+        size_t have = sherd__bytes_keep((const uint8_t *)m->words, len, id->p, out, n);
+        out += have;
+        n -= have;
+        block += len / SHERD__KEYSTREAM_BLOCK;
+    }
+    sherd__wipe(m->words, m->used * sizeof *m->words);
+    m->used = 0;
+    return err;
 }

@@ -17,6 +17,12 @@
  * word is rejected and replaced by the first word of nonce 1+e that is not rejected. The rest of
  * the range of every r then contains equally many multiples of p (Lemire, arXiv 1805.10941, there
  * with ranges that begin at 0).
+ *
+ * Masks of bytes, modulo primes below 256, are drawn by units: an encoding divides its operand into
+ * units as it needs, and gives each unit of a mask a number of its own. Unit u is the keystream of
+ * nonce u from block 0: its bytes that are below p, in their order, are the residues 0, 1, 2, ...
+ * of the unit; the others are rejected. The keys of these masks are derived with another label, so
+ * that they differ from those of the masks above.
  */
 #ifndef CRYPTO_MASK_H
 #define CRYPTO_MASK_H
@@ -47,7 +53,7 @@ void sherd__masks_free(sherd__masks *m);
 /** Identifies a mask of an operand of `width` columns, modulo its prime_index-th prime p. */
 typedef struct sherd__mask_id {
     sherd__mask_role role;
-    uint32_t t, prime_index, p;
+    uint32_t t, prime_index, p; /* prime_index: below 4, for masks of bytes below 8 */
     size_t width;
 } sherd__mask_id;
 
@@ -67,5 +73,13 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, sherd__mask_par
 /** Computes one whole row. The same arguments give the same row. */
 int sherd__masks_row(sherd__masks *m, const sherd__mask_id *id, uint64_t row,
                      double *out) SHERD_MUST;
+/**
+ * Computes the first n residues of a unit of a mask of bytes, each in [0, p), uniform by rejection.
+ * Fewer residues are the first of more. Where the key is the same, no unit may be used twice for
+ * different numbers. id->p is 2 to 255; id->width selects the key only. Every processor computes
+ * the same bytes. Errors: SHERD_ENOMEM or SHERD_EINTERNAL from the cipher.
+ */
+int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit, size_t n,
+                       uint8_t *out) SHERD_MUST;
 
 #endif

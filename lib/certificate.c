@@ -16,8 +16,10 @@
 #include "core/hooks.h"
 #include "core/options.h"
 #include "core/wipe.h"
+#include "crypto/byte_code.h"
 #include "matrix/fixed.h"
 #include "matrix/residue.h"
+#include "matrix/residue_bytes.h"
 #include "matrix/view.h"
 #include "scheduler/cluster/internal.h"
 #include "scheduler/plan/prepare.h"
@@ -117,6 +119,11 @@ static uint32_t bits_of(const making *m, uint32_t i)
     return i ? m->report.bits_b : m->report.bits_a;
 }
 
+static uint32_t most_primes(const sherd_report *r)
+{
+    return r->prime_bits == 8 ? SHERD__BYTE_PRIMES : SHERD__TABLE_PRIMES;
+}
+
 /* Fills in the strength of the check of answers: docs/THREATS.md, "Verification". */
 static int fill_check(making *m, sherd_diag *d)
 {
@@ -135,9 +142,10 @@ static int fill_check(making *m, sherd_diag *d)
         c->sample_missed_ppm = (uint32_t)ceil(r->check_error * 1e6);
         return SHERD_OK;
     }
-    c->freivalds_trials = m->scheme->residues ? 2 : 1;
+    bool bytes = r->prime_bits == 8;
+    c->freivalds_trials = bytes ? SHERD__BYTE_CHECKS : m->scheme->residues ? 2 : 1;
     if (!c->exact) return SHERD_OK;
-    c->freivalds_modulus_bits = m->scheme->residues ? 23 : r->primes > 0 ? 127 : 61;
+    c->freivalds_modulus_bits = bytes ? 8 : m->scheme->residues ? 23 : r->primes > 0 ? 127 : 61;
     c->freivalds_error_log2 = (int32_t)lround(log2(r->check_error));
     return SHERD_OK;
 }
@@ -155,7 +163,8 @@ static int fill_scheme(making *m, sherd_diag *d)
         c->norms_leaked = c->norms_leaked || (c->bits[i] == 0 && !hidden); /* integers */
     }
     c->primes_len = r->primes;
-    memcpy(c->primes, sherd__primes_default.p, r->primes * sizeof c->primes[0]);
+    memcpy(c->primes, r->prime_bits == 8 ? sherd__byte_primes : sherd__primes_default.p,
+           r->primes * sizeof c->primes[0]);
     snprintf(c->scheme, sizeof c->scheme, "%s", scheme->name);
     if (hidden)
         c->colluding = scheme->withstands == SHERD_WITHSTANDS_ALL ? r->domains : m->opt.colluding;
@@ -230,7 +239,7 @@ static int read_work(making *m, const sherd_certified *what, sherd_diag *d)
     m->in[0] = m->what.a;
     m->in[1] = m->what.b;
     m->scheme = sherd_scheme_get(m->opt.scheme);
-    if (!err && (m->in_len == 0 || m->report.primes > SHERD__TABLE_PRIMES))
+    if (!err && (m->in_len == 0 || m->report.primes > most_primes(&m->report)))
         err = sherd__fail(d, SHERD_EINVAL, NULL, "operation %d with %u primes cannot be certified",
                           (int)m->op, m->report.primes);
     static const char *const names[] = { "A", "B" };

@@ -6,10 +6,9 @@
  */
 #include "matrix/residue_bytes.h"
 
+#include <assert.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/diag.h"
 #include "matrix/clones.h"
 #include "matrix/residue_bytes_kernels.h"
 
@@ -65,9 +64,9 @@ static void lay_group(const int8_t *in, size_t rows, size_t cols, size_t stride,
 }
 
 SHERD__CLONES
-static void lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out)
+static void lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out,
+                        size_t strip)
 {
-    size_t strip = pieces(k, STEP) * LEN;
     for (size_t from = 0; from < pieces(k, STEP) * STEP; from += 4)
         for (size_t c = 0; c < m; c += TILE) {
             size_t rows = from < k ? least(4, k - from) : 0;
@@ -76,24 +75,18 @@ static void lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uin
         }
 }
 
-/* A function with clones would be exported. */
-void sherd__bytes_lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out)
-{
-    lay_columns(in, k, m, stride, out);
-}
-
 /* ---- kernels for any processor --------------------------------------------------------------- */
 
 /* Adds the product of one tile of each side. A product of two bytes fits 16 bits, which vector
  * units multiply faster than 32. */
 SHERD__CLONES
-static void add_tile(const uint8_t *a, int16_t b[STEP][TILE], int32_t *sum)
+static void add_tile(const uint8_t *a, size_t stride, int16_t b[STEP][TILE], int32_t *sum)
 {
     for (size_t i = 0; i < TILE; i++, sum += BYTES_WIDE) {
         int32_t row[TILE];
         memcpy(row, sum, sizeof row);
         for (size_t t = 0; t < STEP; t++)
-            for (size_t j = 0; j < TILE; j++) row[j] += (int16_t)(a[i * STEP + t] * b[t][j]);
+            for (size_t j = 0; j < TILE; j++) row[j] += (int16_t)(a[i * stride + t] * b[t][j]);
         memcpy(sum, row, sizeof row);
     }
 }
@@ -105,11 +98,11 @@ static void sum_any(const sherd__bytes_piece *t)
     if (!t->more) memset(t->sums, 0, down * TILE * BYTES_WIDE * sizeof *t->sums);
     for (size_t c = 0; c < across; c++)
         for (size_t s = 0; s < t->steps; s++) {
-            const int8_t *b = (const int8_t *)(t->right + c * t->strip + s * LEN);
+            const int8_t *b = (const int8_t *)(t->right + c * t->right_strip + s * LEN);
             for (size_t q = 0; q < STEP; q++)
                 for (size_t j = 0; j < TILE; j++) laid[q][j] = b[q / 4 * STEP + j * 4 + q % 4];
             for (size_t r = 0; r < down; r++)
-                add_tile(t->left + r * t->strip + s * LEN, laid,
+                add_tile(t->left + r * t->left_strip + s * t->tile, t->row, laid,
                          t->sums + r * TILE * BYTES_WIDE + c * TILE);
         }
 }
@@ -123,7 +116,7 @@ static void reduce_any(const int32_t *sums, size_t n, uint32_t p, bool add, uint
     }
 }
 
-static const sherd__bytes_kernels any = { sum_any, reduce_any };
+static const sherd__bytes_kernels any = { sum_any, reduce_any, lay_columns };
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
@@ -156,19 +149,76 @@ sherd__bytes_path sherd__bytes_path_here(void)
     return path;
 }
 
+/* ---- rows of B ------------------------------------------------------------------------------- */
+
+void sherd__bytes_lay_columns_at(const int8_t *in, size_t rows, size_t m, size_t stride,
+                                 size_t from, size_t k, uint8_t *out, size_t strip)
+{
+    assert(from % STEP == 0 && from <= k && rows <= k - from);
+    assert(rows % STEP == 0 || from + rows == k);
+    kernels_of(sherd__bytes_path_here())
+        ->lay(in, rows, m, stride, out + from * TILE, strip ? strip : pieces(k, STEP) * LEN);
+}
+
+void sherd__bytes_lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out)
+{
+    sherd__bytes_lay_columns_at(in, k, m, stride, 0, k, out, 0);
+}
+
 /* ---- the product ----------------------------------------------------------------------------- */
 
 /* Terms [from, from+steps*STEP) of all rows and columns. */
 typedef struct part {
     const sherd__bytes_product *x;
     const sherd__bytes_kernels *kernels;
-    size_t from, steps, strip; /* in tiles; strip: bytes of a whole strip */
+    size_t from, steps;      /* in tiles */
+    size_t a_strip, b_strip; /* bytes from one strip to the next */
     bool add;
 } part;
 
 static bool stopped(const sherd__bytes_product *x)
 {
     return x->stop && atomic_load_explicit(x->stop, memory_order_relaxed);
+}
+
+/* Lays out some rows and terms of A and adds their products. */
+static void sum_edge(const part *t, sherd__bytes_piece piece, const uint8_t *a, size_t terms)
+{
+    uint8_t laid[BYTES_DEEP * LEN] __attribute__((aligned(64)));
+    piece.steps = pieces(terms, STEP);
+    sherd__bytes_lay_rows(a, piece.rows, terms, t->x->a_ld, laid);
+    piece.left = laid;
+    piece.row = STEP;
+    piece.tile = LEN;
+    piece.left_strip = piece.steps * LEN;
+    t->kernels->sum(&piece);
+}
+
+/* Adds products of rows of A that are not laid out. Complete tiles are multiplied where they are.
+ * Terms beyond these are at most one tile of each strip, and rows beyond them one strip. */
+static void sum_rows(const part *t, const sherd__bytes_piece *of, const uint8_t *a, size_t terms)
+{
+    const size_t rows = of->rows / TILE * TILE, tiles = terms / STEP, ld = t->x->a_ld;
+    sherd__bytes_piece piece = *of;
+    piece.rows = rows;
+    if (rows && tiles) {
+        piece.left = a;
+        piece.row = ld;
+        piece.tile = STEP;
+        piece.left_strip = TILE * ld;
+        piece.steps = tiles;
+        t->kernels->sum(&piece);
+    }
+    if (rows && terms % STEP) {
+        piece.right += tiles * LEN;
+        piece.more = of->more || tiles;
+        sum_edge(t, piece, a + tiles * STEP, terms % STEP);
+    }
+    if (of->rows == rows) return;
+    piece = *of;
+    piece.rows -= rows;
+    piece.sums += rows * BYTES_WIDE;
+    sum_edge(t, piece, a + rows * ld, terms);
 }
 
 static void multiply_piece(void *ctx, size_t i, unsigned thread)
@@ -178,18 +228,27 @@ static void multiply_piece(void *ctx, size_t i, unsigned thread)
     const sherd__bytes_product *x = t->x;
     const size_t across = pieces(x->m, BYTES_WIDE);
     const size_t row = i / across * BYTES_HIGH, col = i % across * BYTES_WIDE;
-    sherd__bytes_piece piece = { .strip = t->strip,
+    sherd__bytes_piece piece = { .row = STEP,
+                                 .tile = LEN,
+                                 .left_strip = t->a_strip,
+                                 .right_strip = t->b_strip,
                                  .rows = least(BYTES_HIGH, x->n - row),
                                  .cols = least(BYTES_WIDE, x->m - col),
                                  .sums = sums };
     (void)thread;
     for (size_t at = 0; at < t->steps; at += BYTES_DEEP) {
+        const size_t tile = t->from + at;
         if (stopped(x)) return;
-        piece.left = x->a + row / TILE * t->strip + (t->from + at) * LEN;
-        piece.right = x->b + col / TILE * t->strip + (t->from + at) * LEN;
+        piece.right = x->b + col / TILE * t->b_strip + tile * LEN;
         piece.steps = least(BYTES_DEEP, t->steps - at);
         piece.more = at > 0;
-        t->kernels->sum(&piece);
+        if (x->a_ld) {
+            sum_rows(t, &piece, x->a + row * x->a_ld + tile * STEP,
+                     least(piece.steps * STEP, x->k - tile * STEP));
+        } else {
+            piece.left = x->a + row / TILE * t->a_strip + tile * LEN;
+            t->kernels->sum(&piece);
+        }
     }
     for (size_t r = 0; r < piece.rows; r++)
         t->kernels->reduce(sums + r * BYTES_WIDE, piece.cols, x->p, t->add,
@@ -199,9 +258,13 @@ static void multiply_piece(void *ctx, size_t i, unsigned thread)
 int sherd__bytes_multiply(const sherd__bytes_product *x, sherd__team *team)
 {
     const size_t all = pieces(x->k, STEP);
-    part t = {
-        .x = x, .kernels = kernels_of(sherd__bytes_path_here()), .strip = all * LEN, .add = x->add
-    };
+    part t = { .x = x,
+               .kernels = kernels_of(sherd__bytes_path_here()),
+               .a_strip = x->a_strip ? x->a_strip : all * LEN,
+               .b_strip = x->b_strip ? x->b_strip : all * LEN,
+               .add = x->add };
+    assert(x->a_strip % STEP == 0 && x->b_strip % STEP == 0);
+    assert(x->a_ld == 0 || x->n <= 1 || x->a_ld >= x->k);
     for (size_t r = 0; r < x->n && x->k == 0 && !x->add; r++) memset(x->out + r * x->ld, 0, x->m);
     for (; t.from < all && x->n && x->m; t.from += t.steps) {
         t.steps = least(TERMS / STEP, all - t.from);

@@ -15,12 +15,13 @@ enum {
 
 /** Rows of A times columns of B, for some tiles of each strip. */
 typedef struct sherd__bytes_piece {
-    const uint8_t *left, *right; /* the first strip of each */
-    size_t strip;                /* bytes from one strip to the next */
-    size_t steps;                /* tiles */
-    size_t rows, cols;           /* at most BYTES_HIGH and BYTES_WIDE */
-    int32_t *sums;               /* BYTES_HIGH x BYTES_WIDE, aligned to 64; strips are complete */
-    bool more;                   /* add to the sums */
+    const uint8_t *left, *right;  /* the first strip of each */
+    size_t row, tile, left_strip; /* bytes from one row, tile, or strip of A to the next */
+    size_t right_strip;           /* bytes from one strip of B to the next */
+    size_t steps;                 /* tiles */
+    size_t rows, cols;            /* at most BYTES_HIGH and BYTES_WIDE */
+    int32_t *sums;                /* BYTES_HIGH x BYTES_WIDE, aligned to 64; strips are complete */
+    bool more;                    /* add to the sums */
 } sherd__bytes_piece;
 
 typedef struct sherd__bytes_kernels {
@@ -28,6 +29,8 @@ typedef struct sherd__bytes_kernels {
     void (*sum)(const sherd__bytes_piece *piece);
     /** Sets out[i] to sums[i] modulo p, or to (out[i] + sums[i]) modulo p; n <= BYTES_WIDE. */
     void (*reduce)(const int32_t *sums, size_t n, uint32_t p, bool add, uint8_t *out);
+    /** Lays out k rows of m columns of B, `stride` bytes apart, in strips `strip` bytes apart. */
+    void (*lay)(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out, size_t strip);
 } sherd__bytes_kernels;
 
 /** Returns the kernels of a path, NULL if this processor does not have them or the system does not

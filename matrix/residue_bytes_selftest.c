@@ -1,6 +1,7 @@
 /*
- * Tests the products of byte residues before a node uses them: processors and systems with wrong
- * results have been shipped. It relies on integer arithmetic only, and compares every element.
+ * Tests the products of byte residues before a node uses them, and measures their speed: processors
+ * and systems with wrong results have been shipped. The test relies on integer arithmetic only, and
+ * compares every element.
  *
  * Random residues detect terms that are lost or exchanged; extremes detect sums that overflow or
  * saturate, and their exact sums need no loop. The shapes reach all edges of the kernels: 37 and 20
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/diag.h"
 #include "matrix/clones.h"
 #include "matrix/residue_bytes.h"
@@ -170,4 +172,26 @@ int sherd__bytes_selftest(sherd_diag *d)
     sherd__free(laid);
     sherd__free(r);
     return err;
+}
+
+double sherd__bytes_gops(size_t n, size_t k, size_t m)
+{
+    const size_t left = sherd__bytes_laid(n, k), right = sherd__bytes_laid(m, k);
+    uint8_t *all = sherd__calloc(left + right + n * m + 64, 1);
+    double best = 0, spent = 0;
+    if (!all) return 0;
+    sherd__bytes_product x = { .p = sherd__byte_primes[0], .n = n, .k = k, .m = m, .ld = m };
+    x.a = all + (64 - (uintptr_t)all % 64) % 64;
+    x.b = x.a + left;
+    x.out = all + (x.b - all) + right;
+    for (int round = 0; round < 4 && spent < 2e-3; round++) {
+        double took = sherd__clock_busy_s();
+        int err = sherd__bytes_multiply(&x, NULL);
+        took = sherd__clock_busy_s() - took;
+        double rate = took > 0 ? 2e-9 * (double)n * (double)k * (double)m / took : 0;
+        spent += took;
+        if (!err && rate > best) best = rate;
+    }
+    sherd__free(all);
+    return best;
 }

@@ -13,9 +13,9 @@ const sherd__bytes_kernels *sherd__bytes_wide(sherd__bytes_path path)
     return NULL;
 }
 #else
-#include <immintrin.h>
 #include <string.h>
 
+#include "matrix/interleave.h"
 #include "matrix/tiles.h"
 
 #define TILES SHERD__TILES
@@ -36,14 +36,14 @@ SHERD__V4_BYTES INLINED void sum_half(const sherd__bytes_piece *t, const uint8_t
         for (size_t i = 0; i < LOW; i++)
             acc[j][i] = t->more ? _mm512_load_si512(sums + i * BYTES_WIDE + j * TILE)
                                 : _mm512_setzero_si512();
-    for (size_t s = 0; s < t->steps; s++, a += LEN, b += LEN)
+    for (size_t s = 0; s < t->steps; s++, a += t->tile, b += LEN)
         for (size_t g = 0; g < STEP; g += 4) {
             __m512i at[STRIPS];
             for (size_t j = 0; j < strips; j++)
-                at[j] = _mm512_load_si512(b + j * t->strip + g * TILE);
+                at[j] = _mm512_load_si512(b + j * t->right_strip + g * TILE);
             for (size_t i = 0; i < LOW; i++) {
                 int32_t four;
-                memcpy(&four, a + i * STEP + g, sizeof four);
+                memcpy(&four, a + i * t->row + g, sizeof four);
                 __m512i terms = _mm512_set1_epi32(four);
                 for (size_t j = 0; j < strips; j++)
                     acc[j][i] = _mm512_dpbusd_epi32(acc[j][i], terms, at[j]);
@@ -58,8 +58,8 @@ SHERD__V4_BYTES static void sum_vnni(const sherd__bytes_piece *t)
 {
     for (size_t col = 0; col < t->cols; col += STRIPS * TILE)
         for (size_t row = 0; row < t->rows; row += LOW) {
-            const uint8_t *a = t->left + row / TILE * t->strip + row % TILE * STEP;
-            const uint8_t *b = t->right + col / TILE * t->strip;
+            const uint8_t *a = t->left + row / TILE * t->left_strip + row % TILE * t->row;
+            const uint8_t *b = t->right + col / TILE * t->right_strip;
             int32_t *sums = t->sums + row * BYTES_WIDE + col;
             size_t left = t->cols - col;
             if (left > 2 * TILE) sum_half(t, a, b, sums, 3);
@@ -92,6 +92,28 @@ SHERD__V4_BYTES static void reduce_wide(const int32_t *sums, size_t n, uint32_t 
     }
 }
 
+/* Lays out one tile of each of up to four strips. */
+SHERD__V4_BYTES INLINED void lay_tiles(const int8_t *in, size_t rows, size_t cols, size_t stride,
+                                       uint8_t *out, size_t strip)
+{
+    for (size_t row = 0; row < STEP; row += 4) {
+        const size_t done = row < rows ? row : rows;
+        __m512i four[4];
+        sherd__interleave_rows(in + done * stride, rows - done, cols, stride, four);
+        for (size_t i = 0; i < 4 && i * TILE < cols; i++)
+            _mm512_storeu_si512(out + i * strip + row * TILE, four[i]);
+    }
+}
+
+SHERD__V4_BYTES static void lay_wide(const int8_t *in, size_t k, size_t m, size_t stride,
+                                     uint8_t *out, size_t strip)
+{
+    for (size_t row = 0; row < k; row += STEP)
+        for (size_t col = 0; col < m; col += 4 * TILE)
+            lay_tiles(in + row * stride + col, k - row, m - col, stride,
+                      out + col / TILE * strip + row * TILE, strip);
+}
+
 /* ---- AMX ------------------------------------------------------------------------------------- */
 
 /* Up to 2 x 2 tiles of sums. Tiles 0 to 3 are sums, 4 and 5 A, 6 and 7 B. */
@@ -111,16 +133,16 @@ TILES INLINED void sum_square(const sherd__bytes_piece *t, const uint8_t *a, con
         _tile_zero(2);
         _tile_zero(3);
     }
-    for (size_t s = 0; s < t->steps; s++, a += LEN, b += LEN) {
-        _tile_loadd(4, a, STEP);
+    for (size_t s = 0; s < t->steps; s++, a += t->tile, b += LEN) {
+        _tile_loadd(4, a, t->row);
         _tile_loadd(6, b, STEP);
         _tile_dpbusd(0, 4, 6);
         if (right) {
-            _tile_loadd(7, b + t->strip, STEP);
+            _tile_loadd(7, b + t->right_strip, STEP);
             _tile_dpbusd(1, 4, 7);
         }
         if (low) {
-            _tile_loadd(5, a + t->strip, STEP);
+            _tile_loadd(5, a + t->left_strip, t->row);
             _tile_dpbusd(2, 5, 6);
             if (right) _tile_dpbusd(3, 5, 7);
         }
@@ -136,8 +158,8 @@ TILES static void sum_tiles(const sherd__bytes_piece *t)
     SHERD__TILES_BEGIN();
     for (size_t col = 0; col < t->cols; col += 2 * TILE)
         for (size_t row = 0; row < t->rows; row += 2 * TILE) {
-            const uint8_t *a = t->left + row / TILE * t->strip;
-            const uint8_t *b = t->right + col / TILE * t->strip;
+            const uint8_t *a = t->left + row / TILE * t->left_strip;
+            const uint8_t *b = t->right + col / TILE * t->right_strip;
             int32_t *sums = t->sums + row * BYTES_WIDE + col;
             bool low = t->rows - row > TILE, right = t->cols - col > TILE;
             if (low && right) sum_square(t, a, b, sums, true, true);
@@ -150,8 +172,8 @@ TILES static void sum_tiles(const sherd__bytes_piece *t)
 
 const sherd__bytes_kernels *sherd__bytes_wide(sherd__bytes_path path)
 {
-    static const sherd__bytes_kernels vnni = { sum_vnni, reduce_wide };
-    static const sherd__bytes_kernels amx = { sum_tiles, reduce_wide };
+    static const sherd__bytes_kernels vnni = { sum_vnni, reduce_wide, lay_wide };
+    static const sherd__bytes_kernels amx = { sum_tiles, reduce_wide, lay_wide };
     if (path == SHERD__BYTES_VNNI) return SHERD__IS_V4_BYTES ? &vnni : NULL;
     return path == SHERD__BYTES_AMX && sherd__tiles_here() ? &amx : NULL;
 }

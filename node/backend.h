@@ -51,6 +51,7 @@ typedef struct sherd__device {
     double gflops;         /* rate of float64 products, measured by the self-test in open */
     double residue_gflops; /* rate of products from packed residues to packed residues, where
                               residues are not unpacked and multiplied in float64; else 0 */
+    double byte_gops;      /* rate of products of residues of one byte, counted as gflops is */
     uint64_t memory; /* bytes for the blocks that it holds and for computing; 0: it uses the host's
                         memory, and holding a block copies nothing */
     uint64_t cell;   /* size of a result in bytes from which on the rate no longer grows */
@@ -122,8 +123,8 @@ typedef struct sherd__backend {
     const sherd__device *(*devices)(void *ctx, uint32_t *count);
     /**
      * Makes a block usable on a device. The fragment must stay in memory until the handle is
-     * dropped and the calls that use it are done. The backend may copy the block later; where this
-     * fails, calls fail.
+     * dropped and the calls that use it are done; residues of one byte are aligned to 64 bytes. The
+     * backend may copy the block later; where this fails, calls fail.
      *
      * Errors: SHERD_ENOMEM where the device has no room now; SHERD_EDEVICE where the device is
      * lost.

@@ -27,6 +27,7 @@ SAME(SHERD__OP_EXP, SHERD_OP_EXP);
 
 size_t sherd__wire_size(uint8_t dtype)
 {
+    if (sherd__fragment_is_bytes(dtype)) return 1;
     return dtype == SHERD__RESIDUES ? 3 : sherd_dtype_size((sherd_dtype)dtype);
 }
 
@@ -80,22 +81,33 @@ static int check_encoding(const sherd__task *t, const sherd__fragment *left,
     return SHERD_OK;
 }
 
-static int check_primes(const sherd__task *t, sherd_diag *d)
+static int check_primes(const sherd__task *t, bool bytes, sherd_diag *d)
 {
-    if (t->primes_len > SHERD__PRIMES_MAX)
+    const uint32_t most = bytes ? SHERD__BYTES_PRIMES_MAX : SHERD__RESIDUES_PRIMES_MAX;
+    const uint32_t from = bytes ? SHERD__BYTES_PRIME_MIN : SHERD__PRIME_MIN;
+    const uint32_t to = bytes ? SHERD__BYTES_PRIME_MAX : SHERD__PRIME_MAX;
+    if (t->primes_len > most)
         return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "%u primes, at most %u are computed with",
-                           t->primes_len, SHERD__PRIMES_MAX);
+                           t->primes_len, most);
     for (uint32_t i = 0; i < t->primes_len; i++) {
-        if (t->primes[i] < SHERD__PRIME_MIN || t->primes[i] > SHERD__PRIME_MAX ||
-            t->primes[i] % 2 == 0)
+        if (t->primes[i] < from || t->primes[i] > to || t->primes[i] % 2 == 0)
             return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
-                               "modulus %u, expected an odd one from %u to %u", t->primes[i],
-                               SHERD__PRIME_MIN, SHERD__PRIME_MAX);
+                               "modulus %u, expected an odd one from %u to %u", t->primes[i], from,
+                               to);
     }
     return SHERD_OK;
 }
 
-static int check_result(const sherd__task *t, uint64_t rows, uint64_t cols, sherd_diag *d)
+/* Returns whether the task computes values of this kind from the other blocks. */
+static bool result_fits(const sherd__task *t, uint8_t dtype, bool bytes)
+{
+    return bytes           ? dtype == SHERD__BYTES
+           : t->primes_len ? dtype == SHERD__RESIDUES
+                           : is_float(dtype);
+}
+
+static int check_result(const sherd__task *t, uint64_t rows, uint64_t cols, bool bytes,
+                        sherd_diag *d)
 {
     const sherd__fragment_info *r = &t->result;
     if (r->rows != rows || r->cols != cols)
@@ -103,7 +115,7 @@ static int check_result(const sherd__task *t, uint64_t rows, uint64_t cols, sher
                            "the blocks give %llu x %llu, the task announces %llu x %llu", (ull)rows,
                            (ull)cols, (ull)r->rows, (ull)r->cols);
     if (r->origin != SHERD__RESULT || r->groups != 0 || r->primes != t->primes_len ||
-        (t->primes_len ? r->dtype != SHERD__RESIDUES : !is_float(r->dtype)))
+        !result_fits(t, r->dtype, bytes))
         return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
                            "a result of dtype %u with %u primes and %u groups is not computed",
                            r->dtype, r->primes, r->groups);
@@ -133,7 +145,7 @@ static int check_multiply(const sherd__task *t, const sherd__fragment *left,
         return sherd__fail(d, SHERD_ESHAPE, NULL, "left has %u groups, right %u",
                            sherd__groups_of(a), sherd__groups_of(b));
     int err = sherd__task_defers_groups(t, left) ? SHERD_OK : compare_groups(left, right, d);
-    return err ? err : check_result(t, a->rows, b->cols, d);
+    return err ? err : check_result(t, a->rows, b->cols, false, d);
 }
 
 bool sherd__task_defers_groups(const sherd__task *t, const sherd__fragment *left)
@@ -159,7 +171,7 @@ static int check_multiply_t(const sherd__task *t, const sherd__fragment *left,
         return sherd__fail(d, SHERD_ESHAPE, NULL,
                            "left is %llu x %llu before it is transposed, right %llu x %llu",
                            (ull)a->rows, (ull)a->cols, (ull)b->rows, (ull)b->cols);
-    return check_result(t, a->cols, b->cols, d);
+    return check_result(t, a->cols, b->cols, false, d);
 }
 
 sherd__windows sherd__task_windows(const sherd__task *t)
@@ -195,7 +207,7 @@ static int check_windows(const sherd__task *t, const sherd__fragment *left,
                            "%llu x %llu",
                            (ull)a->rows, (ull)a->cols, w.image, w.count, w.row, (ull)b->rows,
                            (ull)b->cols);
-    return check_result(t, transposed ? w.row : rows, b->cols, d);
+    return check_result(t, transposed ? w.row : rows, b->cols, false, d);
 }
 
 static int check_map(const sherd__task *t, const sherd__fragment *left,
@@ -212,7 +224,40 @@ static int check_map(const sherd__task *t, const sherd__fragment *left,
             return sherd__fail(d, SHERD_ESHAPE, NULL, "left is %llu x %llu, right %llu x %llu",
                                (ull)a->rows, (ull)a->cols, (ull)b->rows, (ull)b->cols);
     }
-    return check_result(t, a->rows, a->cols, d);
+    return check_result(t, a->rows, a->cols, false, d);
+}
+
+static bool is_product(const sherd__task *t)
+{
+    return t->op == SHERD__OP_MULTIPLY || t->op == SHERD__OP_MULTIPLY_T;
+}
+
+/* Residues of one byte: products of a left by a right operand, which are laid out for that. */
+static int check_bytes(const sherd__task *t, const sherd__fragment_info *a,
+                       const sherd__fragment_info *b, sherd_diag *d)
+{
+    bool transposed = t->op == SHERD__OP_MULTIPLY_T;
+    if (!is_product(t) || t->windows.window || a->dtype != SHERD__BYTES_LEFT ||
+        b->dtype != SHERD__BYTES_RIGHT)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
+                           "operation %u%s on a left block of dtype %u and a right one of %u",
+                           t->op, t->windows.window ? " with windows" : "", a->dtype,
+                           b ? b->dtype : 0);
+    if (a->primes != t->primes_len || b->primes != t->primes_len)
+        return sherd__fail(d, SHERD_EINVAL, NULL,
+                           "left is modulo %u primes, right modulo %u, the task modulo %u",
+                           a->primes, b->primes, t->primes_len);
+    int err = check_primes(t, true, d);
+    if (err) return err;
+    if ((transposed ? a->rows : a->cols) != b->rows)
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "left is %llu x %llu%s, right %llu x %llu",
+                           (ull)a->rows, (ull)a->cols, transposed ? " before it is transposed" : "",
+                           (ull)b->rows, (ull)b->cols);
+    if (b->rows > SHERD__BYTES_TERMS_MAX)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
+                           "sums of %llu terms of one byte, at most %u are added up", (ull)b->rows,
+                           SHERD__BYTES_TERMS_MAX);
+    return check_result(t, transposed ? a->cols : a->rows, b->cols, true, d);
 }
 
 int sherd__task_check(const sherd__task *t, const sherd__fragment *left,
@@ -236,15 +281,28 @@ int sherd__task_check(const sherd__task *t, const sherd__fragment *left,
     if (!left || two != (right != NULL))
         return sherd__fail(d, SHERD_EINVAL, NULL, "operation %u takes %d operand%s", t->op, 1 + two,
                            two ? "s" : "");
-    int err = check_primes(t, d);
+    const sherd__fragment_info *a = sherd__fragment_info_of(left);
+    const sherd__fragment_info *b = right ? sherd__fragment_info_of(right) : NULL;
+    if (sherd__fragment_is_bytes(a->dtype) || (b && sherd__fragment_is_bytes(b->dtype)))
+        return check_bytes(t, a, b, d);
+    int err = check_primes(t, false, d);
     if (!err) err = check_encoding(t, left, right, d);
-    if (!err) err = check_arithmetic(t, sherd__fragment_info_of(left), "left", d);
-    if (!err && right) err = check_arithmetic(t, sherd__fragment_info_of(right), "right", d);
+    if (!err) err = check_arithmetic(t, a, "left", d);
+    if (!err && b) err = check_arithmetic(t, b, "right", d);
     if (err) return err;
     if (t->windows.window) return check_windows(t, left, right, d);
     if (t->op == SHERD__OP_MULTIPLY) return check_multiply(t, left, right, d);
     if (t->op == SHERD__OP_MULTIPLY_T) return check_multiply_t(t, left, right, d);
     return check_map(t, left, right, d);
+}
+
+uint32_t sherd__task_needs(const sherd__task *t, const sherd__fragment *left)
+{
+    const sherd__fragment_info *a = sherd__fragment_info_of(left);
+    uint32_t csr = a->encoding == SHERD__CSR ? SHERD__DOES_CSR : 0;
+    if (!is_product(t)) return SHERD__DOES_MAPS | csr;
+    if (sherd__fragment_is_bytes(a->dtype)) return SHERD__DOES_BYTES;
+    return (t->primes_len ? SHERD__DOES_RESIDUES : SHERD__DOES_F64) | csr;
 }
 
 /* Returns how many numbers are multiplied for each number in the left block. */
@@ -265,8 +323,9 @@ double sherd__task_flops(const sherd__task *t, const sherd__fragment *left)
         if (values > dense) values = dense;
     }
     if (a->primes) values /= a->primes;
+    if (sherd__fragment_is_bytes(a->dtype)) values = (double)a->rows * (double)a->cols;
     values *= spread_of(t);
-    if (t->op != SHERD__OP_MULTIPLY && t->op != SHERD__OP_MULTIPLY_T) return 16 * values;
+    if (!is_product(t)) return 16 * values;
     return 2 * values * (double)t->result.cols * (t->primes_len ? t->primes_len : 1);
 }
 

@@ -12,6 +12,10 @@
  *  than 5 are not rounded exactly. */
 #define SHERD__PRIME_MIN 5u
 #define SHERD__PRIME_MAX ((1u << 23) - 1)
+/** The same for residues of one byte (matrix/residue_bytes.h), and the largest number of terms. */
+#define SHERD__BYTES_PRIME_MIN 3u
+#define SHERD__BYTES_PRIME_MAX 255u
+#define SHERD__BYTES_TERMS_MAX 65536u
 
 /**
  * Checks a task against its blocks. left and right (NULL where the task names none) must have
@@ -30,6 +34,9 @@ bool sherd__task_defers_groups(const sherd__task *task, const sherd__fragment *l
  *  groups. Returns SHERD_ESHAPE where they disagree. */
 int sherd__task_check_groups(const sherd__task *task, const sherd__fragment *left,
                              const sherd__fragment *right, sherd_diag *d) SHERD_MUST;
+
+/** Returns the kinds of arithmetic of a task, SHERD__DOES_*. */
+uint32_t sherd__task_needs(const sherd__task *task, const sherd__fragment *left);
 
 /** Returns the windows of a task that has windows and passed the check. */
 sherd__windows sherd__task_windows(const sherd__task *task);

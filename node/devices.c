@@ -21,6 +21,7 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "node/check.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -233,32 +234,23 @@ static int hold(sherd__devices *ds, sherd__device_state *s, sherd__call *c, oper
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static uint32_t needs_of(const sherd__task *t, const sherd__block *left)
-{
-    bool product = t->op == SHERD__OP_MULTIPLY || t->op == SHERD__OP_MULTIPLY_T;
-    bool csr = sherd__fragment_info_of(left->fragment)->encoding == SHERD__CSR;
-    uint32_t kind = !product        ? SHERD__DOES_MAPS
-                    : t->primes_len ? SHERD__DOES_RESIDUES
-                                    : SHERD__DOES_F64;
-    return kind | (csr ? SHERD__DOES_CSR : 0);
-}
-
 /* Returns the rate of products of this kind, at least 1. */
 static double rate_of(const sherd__device *v, uint32_t needs)
 {
     bool packed = needs & SHERD__DOES_RESIDUES && v->residue_gflops > 0;
-    double gflops = packed ? v->residue_gflops : v->gflops;
+    double gflops = needs & SHERD__DOES_BYTES ? v->byte_gops
+                    : packed                  ? v->residue_gflops
+                                              : v->gflops;
     return gflops > 1 ? gflops : 1;
 }
 
-double sherd__devices_gflops(const sherd__devices *ds, bool residues)
+double sherd__devices_gflops(const sherd__devices *ds, uint32_t needs)
 {
-    uint32_t needs = residues ? SHERD__DOES_RESIDUES : SHERD__DOES_F64;
     double most = 1;
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < ds->count; i++) {
         const sherd__device *v = &ds->list[i].what;
-        bool runs = !ds->list[i].lost && v->does & needs;
+        bool runs = !ds->list[i].lost && (v->does & needs) == needs;
         if (runs && rate_of(v, needs) > most) most = rate_of(v, needs);
     }
     pthread_mutex_unlock(&lock);
@@ -373,7 +365,7 @@ int sherd__devices_submit(sherd__devices *ds, sherd__call *c, sherd__block *left
                           sherd__block *right, sherd__device_state **on, sherd_diag *d)
 {
     pthread_mutex_lock(&lock);
-    const asked what = { needs_of(c->task, left), false, { left, right } };
+    const asked what = { sherd__task_needs(c->task, left->fragment), false, { left, right } };
     int err = submit(ds, c, &what, on, d);
     pthread_mutex_unlock(&lock);
     return err;
@@ -411,8 +403,8 @@ static int run(sherd__devices *ds, const sherd__device_run *r, operands in, bool
                             .executor = r->executor,
                             .done = on_ran } };
     sherd__device_state *on;
-    const asked what = { needs_of(r->task, in.left) | (r->steady ? SHERD__DOES_STEADY : 0), true,
-                         in };
+    const asked what = { sherd__task_needs(r->task, r->left) | (r->steady ? SHERD__DOES_STEADY : 0),
+                         true, in };
     *again = *lost = false;
     pthread_mutex_lock(&lock);
     int err = submit(ds, &u.call, &what, &on, d);

@@ -50,9 +50,9 @@ void sherd__devices_init(sherd__devices *ds, const sherd__backend *backend, void
                          const sherd__device *list, uint32_t count);
 #define SHERD__DEVICES_FAILURES 2u /* of devices, after which a task is not tried again */
 
-/** Returns the rate of the fastest device that is not lost, for products in float64 or modulo
- *  primes; at least 1. */
-double sherd__devices_gflops(const sherd__devices *ds, bool residues);
+/** Returns the rate of the fastest device that is not lost, for tasks that need these kinds of
+ *  arithmetic (sherd__task_needs); at least 1. */
+double sherd__devices_gflops(const sherd__devices *ds, uint32_t needs);
 /** Returns the number of calls in progress that keeps all devices busy. */
 uint32_t sherd__devices_depth(const sherd__devices *ds);
 /** Returns whether a call is in progress. */

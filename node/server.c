@@ -189,11 +189,13 @@ static void describe_devices(const server *s, sherd__hello *h)
                                                .residue_gflops = v->residue_gflops,
                                                .memory = v->memory,
                                                .cell = v->cell,
-                                               .depth = v->depth };
+                                               .depth = v->depth,
+                                               .byte_gops = v->byte_gops };
     }
     const sherd__hello_rates all = sherd__hello_rates_of(h);
     h->gflops = all.gflops;
     h->residue_gflops = all.residue_gflops;
+    h->byte_gops = all.byte_gops;
 }
 
 static void describe_session(const server *s, uint64_t memory, sherd__session_options *o)

@@ -290,7 +290,8 @@ static void withdraw(task *t)
 static double us_of(const sherd__worker *w, const task *t)
 {
     const sherd__fragment *right = t->right ? t->right->fragment : NULL;
-    double gflops = sherd__devices_gflops(&w->devices, t->what.primes_len > 0);
+    double gflops = sherd__devices_gflops(&w->devices,
+                                          sherd__task_needs(&t->what, t->left->fragment));
     return sherd__task_flops(&t->what, t->left->fragment) / (gflops * 1e3) +
            sherd__task_bytes(&t->what, t->left->fragment, right) / 4e3;
 }
@@ -631,7 +632,7 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
                                       .by = sherd__products_arithmetic(&c->products),
                                       .store = &c->store,
                                       .later = sherd__worker_later(c),
-                                      .gflops = sherd__devices_gflops(&w->devices, false),
+                                      .gflops = sherd__devices_gflops(&w->devices, SHERD__DOES_F64),
                                       .wake = w->opt.wake,
                                       .wake_ctx = w->opt.wake_ctx,
                                       .clock = w->opt.clock };

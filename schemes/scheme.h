@@ -42,7 +42,7 @@ typedef struct sherd__scheme_shape {
     sherd_windows windows;     /* window 0: none; otherwise nodes multiply windows of left rows */
     uint64_t result_max;       /* bytes of the largest answer */
     uint32_t primes_len;       /* 0: the node uses f64 arithmetic */
-    uint32_t primes[4];
+    uint32_t primes[8];
 } sherd__scheme_shape;
 
 /** The input of a cell's task, and the form that its answer must have. */

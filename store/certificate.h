@@ -57,7 +57,7 @@ typedef struct sherd__certificate {
 
     bool exact;                     /* fixed point; otherwise floats */
     uint32_t bits[2];               /* exact: widths of A and of B; 0: unscaled integers */
-    uint32_t primes[4], primes_len; /* 0: a single product in doubles sufficed */
+    uint32_t primes[8], primes_len; /* 0: a single product in doubles sufficed */
     bool norms_leaked;              /* the number of primes depends on the data */
 
     char scheme[16];   /* "permute", "plain" */

@@ -409,7 +409,7 @@ static int read_arithmetic(sherd__certificate *c, const json_t *v, const reader 
         bits_len != (c->exact ? 2 : 0) || c->bits[0] > 64 || c->bits[1] > 64)
         return wrong(r, "arithmetic", "bits", "two widths of at most 64 if exact, else none");
     if (!read_numbers(c->primes, &c->primes_len, COUNT(c->primes), json_object_get(v, "primes")))
-        return wrong(r, "arithmetic", "primes", "at most four numbers");
+        return wrong(r, "arithmetic", "primes", "at most eight numbers");
     for (uint32_t i = 0; i < c->primes_len; i++)
         if (c->primes[i] % 2 == 0 || c->primes[i] < 3 || c->primes[i] > PRIME_MAX)
             return wrong(r, "arithmetic", "primes", "odd primes below 2^24");

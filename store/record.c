@@ -254,12 +254,13 @@ int sherd__record_coding(sherd__recording *r, const sherd__record_coded *c, sher
 {
     char line[512];
     int len = snprintf(line, sizeof line,
-                       "{\"job\": \"%016" PRIx64 "\", \"scheme\": \"%.16s\", \"blocks\": %" PRIu32
+                       "{\"job\": \"%016" PRIx64
+                       "\", \"scheme\": \"%.16s\", \"code\": \"%.16s\", \"blocks\": %" PRIu32
                        ", \"masks\": %" PRIu32 ", \"shares\": %" PRIu32 ", \"rows\": %" PRIu64
                        ", \"cols\": %" PRIu64 ", \"part\": %" PRIu64 ", \"panel\": %" PRIu64
                        ", \"stays\": %s, \"largest\": %" PRIu64 ", \"right\": %" PRIu64 "}\n",
-                       c->job, c->scheme, c->blocks, c->masks, c->shares, c->rows, c->cols, c->part,
-                       c->panel, c->stays ? "true" : "false", c->largest, c->right);
+                       c->job, c->scheme, c->code, c->blocks, c->masks, c->shares, c->rows, c->cols,
+                       c->part, c->panel, c->stays ? "true" : "false", c->largest, c->right);
     int fd = openat(r->dir_fd, "coded.jsonl", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0) return fail_record(r, SHERD_EOPEN, "open coded.jsonl", errno, d);
     int e = sherd__write_all(fd, -1, (const uint8_t *)line, (size_t)len);

@@ -71,6 +71,7 @@ void sherd__record_peer_end(sherd__record_peer *p);
 typedef struct sherd__record_coded {
     uint64_t job;
     const char *scheme;             /* "share", "share1" */
+    const char *code;               /* "lagrange", "inner" */
     uint32_t blocks, masks, shares; /* K, T, N */
     uint64_t rows, cols;            /* of the operand */
     /* rows that are divided into K blocks together; the last part may have fewer */

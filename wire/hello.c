@@ -8,9 +8,11 @@
 static sherd__hello_rates of_one(const sherd__hello *h)
 {
     return (sherd__hello_rates){ .devices = 1,
-                                 .does = SHERD__DOES_ALL,
+                                 .does = SHERD__DOES_FIRST |
+                                         (h->byte_gops > 0 ? SHERD__DOES_BYTES : 0),
                                  .gflops = h->gflops,
-                                 .residue_gflops = h->residue_gflops };
+                                 .residue_gflops = h->residue_gflops,
+                                 .byte_gops = h->byte_gops };
 }
 
 sherd__hello_rates sherd__hello_rates_of(const sherd__hello *h)
@@ -27,11 +29,12 @@ sherd__hello_rates sherd__hello_rates_of(const sherd__hello *h)
             packed = packed || v->residue_gflops > 0;
             residues += v->residue_gflops > 0 ? v->residue_gflops : v->gflops;
         }
+        if (v->does & SHERD__DOES_BYTES) r.byte_gops += v->byte_gops;
         if (v->cell > r.cell) r.cell = v->cell;
         r.depth += v->depth;
     }
     if (packed) r.residue_gflops = residues;
-    assert(isfinite(r.gflops) && isfinite(residues) &&
+    assert(isfinite(r.gflops) && isfinite(residues) && isfinite(r.byte_gops) &&
            r.depth <= SHERD__DEVICES_MAX * SHERD__HELLO_DEPTH_MAX && "read within limits");
     return r;
 }

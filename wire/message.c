@@ -66,6 +66,8 @@ size_t sherd__message_hello(uint8_t *out, const sherd__hello *h)
         .gflops = h->gflops,
         .has_residue_gflops = h->residue_gflops != 0,
         .residue_gflops = h->residue_gflops,
+        .has_byte_gops = h->byte_gops != 0,
+        .byte_gops = h->byte_gops,
     };
     copy_text(m.software, sizeof m.software, h->software);
     copy_text(m.blas_core, sizeof m.blas_core, h->blas_core);
@@ -73,8 +75,16 @@ size_t sherd__message_hello(uint8_t *out, const sherd__hello *h)
     m.devices_count = (pb_size_t)h->devices_len;
     for (uint32_t i = 0; i < h->devices_len; i++) {
         const sherd__hello_device *v = &h->devices[i];
-        m.devices[i] = (sherd_pb_Device){ v->does,   v->gflops, v->residue_gflops,
-                                          v->memory, v->cell,   v->depth };
+        m.devices[i] = (sherd_pb_Device){
+            .does = v->does,
+            .gflops = v->gflops,
+            .residue_gflops = v->residue_gflops,
+            .memory = v->memory,
+            .cell = v->cell,
+            .depth = v->depth,
+            .has_byte_gops = v->byte_gops != 0,
+            .byte_gops = v->byte_gops,
+        };
     }
     m.has_uptime = m.has_memory_free = m.has_tasks = m.has_sessions = h->load.known;
     m.uptime = h->load.uptime_s;
@@ -91,10 +101,11 @@ static bool is_rate(double gflops)
 
 bool sherd__hello_rates_ok(const sherd__hello *h)
 {
-    bool ok = is_rate(h->gflops) && is_rate(h->residue_gflops);
+    bool ok = is_rate(h->gflops) && is_rate(h->residue_gflops) && is_rate(h->byte_gops);
     if (h->devices_len > SHERD__DEVICES_MAX) return false;
     for (uint32_t i = 0; i < h->devices_len; i++)
-        ok = ok && is_rate(h->devices[i].gflops) && is_rate(h->devices[i].residue_gflops);
+        ok = ok && is_rate(h->devices[i].gflops) && is_rate(h->devices[i].residue_gflops) &&
+             is_rate(h->devices[i].byte_gops);
     return ok;
 }
 
@@ -117,10 +128,12 @@ static void limit(sherd__hello *h)
     if (h->load.uptime_s > SHERD__HELLO_UPTIME_MAX) h->load.uptime_s = SHERD__HELLO_UPTIME_MAX;
     h->gflops = rate_within(h->gflops);
     h->residue_gflops = rate_within(h->residue_gflops);
+    h->byte_gops = rate_within(h->byte_gops);
     for (uint32_t i = 0; i < h->devices_len; i++) {
         sherd__hello_device *v = &h->devices[i];
         v->gflops = rate_within(v->gflops);
         v->residue_gflops = rate_within(v->residue_gflops);
+        v->byte_gops = rate_within(v->byte_gops);
         v->memory = bytes_within(v->memory);
         v->cell = bytes_within(v->cell);
         if (v->depth > SHERD__HELLO_DEPTH_MAX) v->depth = SHERD__HELLO_DEPTH_MAX;
@@ -145,6 +158,7 @@ int sherd__message_hello_parse(sherd__hello *out, const uint8_t *body, size_t le
         .memory = m.memory,
         .gflops = m.gflops,
         .residue_gflops = m.residue_gflops,
+        .byte_gops = m.byte_gops,
         .devices_len = m.devices_count,
         .load = { .known = m.has_uptime && m.has_memory_free && m.has_tasks && m.has_sessions,
                   .uptime_s = m.uptime,
@@ -157,8 +171,8 @@ int sherd__message_hello_parse(sherd__hello *out, const uint8_t *body, size_t le
     copy_text(h.backend, sizeof h.backend, m.backend);
     for (uint32_t i = 0; i < h.devices_len; i++) {
         const sherd_pb_Device *v = &m.devices[i];
-        h.devices[i] = (sherd__hello_device){ v->does,   v->gflops, v->residue_gflops,
-                                              v->memory, v->cell,   v->depth };
+        h.devices[i] = (sherd__hello_device){ v->does, v->gflops, v->residue_gflops, v->memory,
+                                              v->cell, v->depth,  v->byte_gops };
     }
     if (!sherd__hello_rates_ok(&h))
         return sherd__fail(d, SHERD_EFRAME, NULL, "a rate that is negative or not a number");

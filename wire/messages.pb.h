@@ -18,6 +18,8 @@ typedef struct _sherd_pb_Device {
     uint64_t memory;
     uint64_t cell;
     uint32_t depth;
+    bool has_byte_gops;
+    double byte_gops;
 } sherd_pb_Device;
 
 /* HELLO and WELCOME. */
@@ -44,6 +46,8 @@ typedef struct _sherd_pb_Hello {
     uint32_t tasks;
     bool has_sessions;
     uint32_t sessions;
+    bool has_byte_gops;
+    double byte_gops;
 } sherd_pb_Hello;
 
 /* First record of a PUT or a RESULT; attempt only in a RESULT. */
@@ -76,7 +80,7 @@ typedef struct _sherd_pb_Task {
     uint32_t left;
     uint32_t right;
     pb_size_t primes_count;
-    uint32_t primes[4];
+    uint32_t primes[8];
     sherd_pb_Description result;
     bool has_windows;
     sherd_pb_Windows windows;
@@ -99,18 +103,18 @@ extern "C" {
 #endif
 
 /* Initializer values for message structs */
-#define sherd_pb_Device_init_default             {0, 0, 0, 0, 0, 0}
-#define sherd_pb_Hello_init_default              {0, 0, 0, "", "", "", 0, 0, 0, false, 0, 0, {sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default}, false, 0, false, 0, false, 0, false, 0}
+#define sherd_pb_Device_init_default             {0, 0, 0, 0, 0, 0, false, 0}
+#define sherd_pb_Hello_init_default              {0, 0, 0, "", "", "", 0, 0, 0, false, 0, 0, {sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default}, false, 0, false, 0, false, 0, false, 0, false, 0}
 #define sherd_pb_Description_init_default        {0, 0, 0, 0, 0, 0, 0, 0, false, 0}
 #define sherd_pb_Windows_init_default            {0, 0, 0, 0, 0, 0}
-#define sherd_pb_Task_init_default               {0, 0, 0, 0, 0, {0, 0, 0, 0}, sherd_pb_Description_init_default, false, sherd_pb_Windows_init_default}
+#define sherd_pb_Task_init_default               {0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0}, sherd_pb_Description_init_default, false, sherd_pb_Windows_init_default}
 #define sherd_pb_Refuse_init_default             {0, 0, ""}
 #define sherd_pb_Bye_init_default                {0, ""}
-#define sherd_pb_Device_init_zero                {0, 0, 0, 0, 0, 0}
-#define sherd_pb_Hello_init_zero                 {0, 0, 0, "", "", "", 0, 0, 0, false, 0, 0, {sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero}, false, 0, false, 0, false, 0, false, 0}
+#define sherd_pb_Device_init_zero                {0, 0, 0, 0, 0, 0, false, 0}
+#define sherd_pb_Hello_init_zero                 {0, 0, 0, "", "", "", 0, 0, 0, false, 0, 0, {sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero}, false, 0, false, 0, false, 0, false, 0, false, 0}
 #define sherd_pb_Description_init_zero           {0, 0, 0, 0, 0, 0, 0, 0, false, 0}
 #define sherd_pb_Windows_init_zero               {0, 0, 0, 0, 0, 0}
-#define sherd_pb_Task_init_zero                  {0, 0, 0, 0, 0, {0, 0, 0, 0}, sherd_pb_Description_init_zero, false, sherd_pb_Windows_init_zero}
+#define sherd_pb_Task_init_zero                  {0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0}, sherd_pb_Description_init_zero, false, sherd_pb_Windows_init_zero}
 #define sherd_pb_Refuse_init_zero                {0, 0, ""}
 #define sherd_pb_Bye_init_zero                   {0, ""}
 
@@ -121,6 +125,7 @@ extern "C" {
 #define sherd_pb_Device_memory_tag               4
 #define sherd_pb_Device_cell_tag                 5
 #define sherd_pb_Device_depth_tag                6
+#define sherd_pb_Device_byte_gops_tag            7
 #define sherd_pb_Hello_minor_min_tag             1
 #define sherd_pb_Hello_minor_max_tag             2
 #define sherd_pb_Hello_features_tag              3
@@ -136,6 +141,7 @@ extern "C" {
 #define sherd_pb_Hello_memory_free_tag           13
 #define sherd_pb_Hello_tasks_tag                 14
 #define sherd_pb_Hello_sessions_tag              15
+#define sherd_pb_Hello_byte_gops_tag             16
 #define sherd_pb_Description_origin_tag          1
 #define sherd_pb_Description_dtype_tag           2
 #define sherd_pb_Description_encoding_tag        3
@@ -171,7 +177,8 @@ X(a, STATIC,   REQUIRED, DOUBLE,   gflops,            2) \
 X(a, STATIC,   REQUIRED, DOUBLE,   residue_gflops,    3) \
 X(a, STATIC,   REQUIRED, UINT64,   memory,            4) \
 X(a, STATIC,   REQUIRED, UINT64,   cell,              5) \
-X(a, STATIC,   REQUIRED, UINT32,   depth,             6)
+X(a, STATIC,   REQUIRED, UINT32,   depth,             6) \
+X(a, STATIC,   OPTIONAL, DOUBLE,   byte_gops,         7)
 #define sherd_pb_Device_CALLBACK NULL
 #define sherd_pb_Device_DEFAULT NULL
 
@@ -190,7 +197,8 @@ X(a, STATIC,   REPEATED, MESSAGE,  devices,          11) \
 X(a, STATIC,   OPTIONAL, UINT64,   uptime,           12) \
 X(a, STATIC,   OPTIONAL, UINT64,   memory_free,      13) \
 X(a, STATIC,   OPTIONAL, UINT32,   tasks,            14) \
-X(a, STATIC,   OPTIONAL, UINT32,   sessions,         15)
+X(a, STATIC,   OPTIONAL, UINT32,   sessions,         15) \
+X(a, STATIC,   OPTIONAL, DOUBLE,   byte_gops,        16)
 #define sherd_pb_Hello_CALLBACK NULL
 #define sherd_pb_Hello_DEFAULT NULL
 #define sherd_pb_Hello_devices_MSGTYPE sherd_pb_Device
@@ -264,10 +272,10 @@ extern const pb_msgdesc_t sherd_pb_Bye_msg;
 /* Maximum encoded size of messages (where known) */
 #define sherd_pb_Bye_size                        208
 #define sherd_pb_Description_size                69
-#define sherd_pb_Device_size                     52
-#define sherd_pb_Hello_size                      837
+#define sherd_pb_Device_size                     61
+#define sherd_pb_Hello_size                      955
 #define sherd_pb_Refuse_size                     214
-#define sherd_pb_Task_size                       157
+#define sherd_pb_Task_size                       181
 #define sherd_pb_Windows_size                    36
 
 #ifdef __cplusplus

@@ -57,7 +57,7 @@ enum {                       /* sherd__task.flags */
        SHERD__DROP_RIGHT = 2
 };
 
-#define SHERD__PRIMES_MAX 4
+#define SHERD__PRIMES_MAX 8 /* of a task; of one on packed residues, SHERD__RESIDUES_PRIMES_MAX */
 #define SHERD__TEXT_MAX 200 /* bytes of a reason, with the terminating NUL */
 
 /** A task: result = op(left, right), over blocks that were PUT under the same job. */
@@ -94,7 +94,9 @@ typedef struct sherd__task {
 #define SHERD__DOES_RESIDUES 2u /* products modulo primes, into packed residues */
 #define SHERD__DOES_MAPS 4u     /* element-wise functions, bit for bit as in docs/FUNCTIONS.md */
 #define SHERD__DOES_CSR 8u      /* products with a left operand in CSR */
-#define SHERD__DOES_ALL 15u
+#define SHERD__DOES_BYTES 16u   /* products modulo primes below 256, of residues of one byte */
+#define SHERD__DOES_ALL 31u
+#define SHERD__DOES_FIRST 15u /* what a node does that declares no devices */
 
 #define SHERD__DEVICES_MAX 12u /* of a node */
 
@@ -117,6 +119,8 @@ typedef struct sherd__hello_device {
     uint64_t memory;    /* bytes of its own for blocks; 0: it uses the node's */
     uint64_t cell;      /* bytes of a result from which on its rate no longer grows; 0: unknown */
     uint32_t depth;     /* tasks in progress that keep it busy */
+    double byte_gops;   /* rate of products of residues of one byte, in operations as gflops counts
+                           them; 0: unknown */
 } sherd__hello_device;
 
 /** The state of a node when it greets a coordinator. */
@@ -141,6 +145,8 @@ typedef struct sherd__hello {
     uint64_t memory;    /* node: bytes that it will store for this coordinator's key */
     /* node: rates of all its devices together, as of one: what a peer of minor 1 knows of them */
     double gflops, residue_gflops;
+    double byte_gops;     /* likewise; above 0 in a node that declares no devices: it has
+                         SHERD__DOES_BYTES */
     uint32_t devices_len; /* node, from minor 2 on; 0: not declared */
     sherd__hello_device devices[SHERD__DEVICES_MAX];
     sherd__hello_load load; /* node, to a coordinator */
@@ -153,8 +159,9 @@ typedef struct sherd__hello_rates {
     double gflops;    /* sum of the devices that compute in float64 */
     /* Likewise modulo primes, where a device multiplies packed residues; otherwise 0. */
     double residue_gflops;
-    uint64_t cell;  /* largest of its devices; 0: unknown */
-    uint32_t depth; /* sum of its devices; 0: unknown */
+    double byte_gops; /* sum of the devices that multiply residues of one byte */
+    uint64_t cell;    /* largest of its devices; 0: unknown */
+    uint32_t depth;   /* sum of its devices; 0: unknown */
 } sherd__hello_rates;
 
 /** Adds up the devices of a node. One that declares none has one device, which computes

@@ -17,6 +17,7 @@
 #include "sherd/field.h"
 #include "sherd/hooks.h"
 #include "sherd/mat.h"
+#include "sherd/scheme.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -69,6 +70,8 @@ typedef struct sherd_audit_options {
                           there is one */
     sherd_hooks hooks; /* interrupted is called after each attack, which may take seconds; progress
                           counts the attacks of each phase; log is not called */
+    sherd_code code;   /* of shares: the code of the recorded run, if the record does not state it.
+                          AUTO: INNER if shares have fewer columns than `data`, else LAGRANGE */
 } sherd_audit_options;
 
 /**

@@ -114,6 +114,8 @@ typedef struct sherd_node_info {
     uint32_t sessions;    /* of coordinators, this one included */
     int error;            /* lost, or not connected yet: why, a SHERD_E* code; otherwise 0 */
     char why[200];        /* the same as text */
+    double byte_gops;     /* rate of products modulo primes below 256, from residues of one byte, in
+                             operations as gflops counts them; 0: unknown, or it computes none */
 } sherd_node_info;
 
 SHERD_API const sherd_field *sherd_node_info_fields(size_t *count);

@@ -72,6 +72,7 @@ typedef struct sherd_forecast {
     sherd_rates rates;  /* the rates that were used */
     double latency;     /* seconds until the answer of a small task is here; 0: negligible */
     bool local;         /* the nodes are on this machine, and share its cores */
+    sherd_code code;    /* share, share1: how operands are coded; otherwise AUTO */
 } sherd_forecast;
 
 SHERD_API const sherd_field *sherd_forecast_fields(size_t *count);

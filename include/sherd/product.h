@@ -64,7 +64,7 @@ typedef struct sherd_product_options {
     bool balanced;     /* permute: assign equal counts instead of drawing uniformly */
     bool shuffle_rows; /* permute: A's rows are sent in another order in every group */
     sherd_encoding encoding;
-    double link_rate;   /* rate of the links in bytes per second, used to choose the encoding; 0:
+    double link_rate; /* rate of the links in bytes per second, used to choose encoding and code; 0:
                            the rate of encryption on this machine if nodes are on loopback,
                            otherwise that of its fastest network interface (1 Gbit/s if not
                            known) */
@@ -98,6 +98,7 @@ typedef struct sherd_product_options {
                         product partition alike: it does not determine exposures, which may follow
                         the measured speeds of nodes as under a fresh seed. Not used for
                         multipliers */
+    sherd_code code; /* share: how operands are coded, if they are not kept */
 } sherd_product_options;
 
 /**
@@ -152,6 +153,8 @@ typedef struct sherd_report {
     double pace_seconds, pace_others;
     double *done; /* fraction of the accepted tasks that each node answered: other nodes may do what
                      was planned for a slow or lost one */
+    uint32_t prime_bits; /* bits of a prime, 23, or 8 where residues are bytes; 0: no primes */
+    sherd_code code;     /* share, share1: how operands were coded; otherwise AUTO */
 } sherd_report;
 
 SHERD_API void sherd_report_fini(sherd_report *r);

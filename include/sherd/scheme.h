@@ -28,6 +28,15 @@ typedef enum sherd_scheme {
     SHERD_BLIND = 5    /* A masked by prepared masks (masks), B in clear: all nodes may collude */
 } sherd_scheme;
 
+/** share: how both operands are coded (docs/SCHEMES.md). Under INNER a node computes less, and no
+ *  node may be missing: after a loss everything is coded again. share1, and operands that are kept:
+ *  always LAGRANGE. */
+typedef enum sherd_code {
+    SHERD_CODE_AUTO = 0, /* the one with the least predicted time of those that are possible */
+    SHERD_CODE_LAGRANGE = 1,
+    SHERD_CODE_INNER = 2 /* requires sherd_product_options.spare 0 */
+} sherd_code;
+
 /** Which nodes may combine what they see without learning what is hidden. */
 typedef enum sherd_collusion {
     SHERD_WITHSTANDS_NONE = 0, /* a single node may learn it: not private */
@@ -41,7 +50,7 @@ enum {
     SHERD_TAKES_SHUFFLES = 1,  /* seed, operation, shuffles, group, balanced, shuffle_rows: columns
                                   of A are assigned to nodes, and B's columns shuffled */
     SHERD_TAKES_ENCODING = 2,  /* encoding, link_rate: zeros of A may be left out */
-    SHERD_TAKES_COLLUDING = 4, /* colluding, spare: an operand is coded, one share a domain */
+    SHERD_TAKES_COLLUDING = 4, /* colluding, spare, code: an operand is coded, one share a domain */
     SHERD_TAKES_BITS_B = 8,    /* bits_b */
     SHERD_TAKES_MASKS = 16,    /* masks, masks_state: every product uses up some of them */
     SHERD_TAKES_WEIGHTS = 32   /* weight= of a node's line: the work is divided, not encoded */

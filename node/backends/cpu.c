@@ -396,10 +396,12 @@ static int run_multiply(cpu *c, const sherd__task *t, const sherd__fragment *lef
     uint32_t primes = t->primes_len ? t->primes_len : 1;
     int err = 0;
     bool dense = sherd__fragment_info_of(left)->encoding == SHERD__DENSE;
+    bool bytes = t->result.dtype == SHERD__BYTES;
     for (uint32_t q = 0; q < primes && !err; q++)
-        err = t->windows.window ? multiply_windows(c, q, left, right, out + q * each, d)
-              : dense           ? multiply_groups(c, q, left, right, out + q * each, d)
-                                : sherd__cpu_csr(c, q, left, right, out + q * each, d);
+        err = bytes               ? sherd__cpu_residue_bytes(c, q, left, right, out + q * each, d)
+              : t->windows.window ? multiply_windows(c, q, left, right, out + q * each, d)
+              : dense             ? multiply_groups(c, q, left, right, out + q * each, d)
+                                  : sherd__cpu_csr(c, q, left, right, out + q * each, d);
     return err;
 }
 
@@ -488,6 +490,8 @@ static void describe(const cpu *c, sherd__device *out, const sherd__backend_opti
     out->gflops = sherd__gemm_gflops(opt->quick ? 160 : 768);
     out->residue_gflops = sherd__limbs_gflops(c->team, CELL, opt->quick ? 160 : 768,
                                               opt->quick ? 160 : 768);
+    out->byte_gops = out->threads * (opt->quick ? sherd__bytes_gops(CELL, 256, 384)
+                                                : sherd__bytes_gops(256, 768, 768));
 }
 
 static const sherd__device *cpu_devices(void *ctx, uint32_t *count)
@@ -500,7 +504,7 @@ static const sherd__device *cpu_devices(void *ctx, uint32_t *count)
 static int open_team(cpu *c)
 {
     unsigned threads = sherd__blas_threads();
-    return sherd__limbs_here() && threads > 1 ? sherd__team_new(&c->team, threads) : SHERD_OK;
+    return threads > 1 ? sherd__team_new(&c->team, threads) : SHERD_OK;
 }
 
 /* Tests every kind of product that a call may choose. */

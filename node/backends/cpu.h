@@ -1,6 +1,7 @@
 /* Declarations shared by the files of the backend on processors: its scratch memory and how panels
  * are loaded into it (cpu.c), products with a left block in CSR (cpu_csr.c), those on tiles of
- * bytes (cpu_limbs.c), and forms of blocks that are kept (cpu_forms.c). */
+ * bytes (cpu_limbs.c), those of residues of one byte (cpu_residue_bytes.c), and forms of blocks
+ * that are kept (cpu_forms.c). */
 #ifndef NODE_BACKENDS_CPU_H
 #define NODE_BACKENDS_CPU_H
 
@@ -25,7 +26,7 @@
 typedef struct cpu_form {
     const uint8_t *bytes; /* NULL: none is kept */
     size_t len;
-    uint8_t dtype; /* of its numbers, in the block's order; 0: residues sorted for tiles of bytes */
+    uint8_t dtype; /* of its numbers, in the block's order; 0: in the order of tiles of bytes */
     uint8_t *fill; /* its memory, if the current call makes it as it converts the block */
     sherd__form *making;
 } cpu_form;
@@ -36,7 +37,7 @@ typedef struct cpu {
     size_t used[4]; /* doubles written to each of them since the last wipe */
     sherd__device device;
     uint32_t threads;
-    sherd__team *team;       /* for sherd__limbs_multiply; NULL: not used */
+    sherd__team *team;       /* for products on tiles of bytes; NULL: not used */
     sherd__csr_rows csr;     /* of the left block, where it is in CSR */
     const sherd__call *call; /* the current call */
     cpu_form forms[2];       /* of its left and right block */
@@ -133,6 +134,14 @@ int sherd__cpu_sort_right(cpu *c, const sherd__limbs *x, const cpu_operand *b, u
                           sherd_diag *d);
 /** Returns whether there is room to convert integers, k x m, to packed residues. */
 bool sherd__cpu_sorts_integers(size_t k, size_t m);
+/** Computes out = left * right, or left^T * right, modulo prime number q of the task, of blocks of
+ *  residues of one byte. Returns SHERD_EINTERRUPTED as sherd__cpu_check_cancelled. */
+int sherd__cpu_residue_bytes(cpu *c, uint32_t q, const sherd__fragment *left,
+                             const sherd__fragment *right, uint8_t *out, sherd_diag *d);
+/** Lays out strips of the transpose of such a left block, for prime number q of the task. Returns
+ *  SHERD_EINTERRUPTED likewise. */
+int sherd__cpu_turn(cpu *c, uint32_t q, const sherd__fragment *left, cpu_range strips, uint8_t *out,
+                    sherd_diag *d);
 /** Which forms of a task's blocks save time. */
 sherd__wishing sherd__cpu_wishes;
 /** Test hook: blocks of all sizes have forms. */

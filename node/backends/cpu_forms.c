@@ -5,6 +5,7 @@
  * - Products in float64: the numbers as float64, where they are narrower.
  * - Products modulo primes: integers as packed residues.
  * - Products on tiles of bytes: residues, or integers, sorted for them.
+ * - Products of residues of one byte: the transpose of a left block, where it is used transposed.
  *
  * Packed residues for dgemm have no other form: as float64 they take 8/3 of the memory, and to read
  * that takes as long as to convert them, within 5 to 10 % of a task of a hundred rows.
@@ -19,11 +20,13 @@
 #include <stdatomic.h>
 
 #include "matrix/residue.h"
+#include "matrix/residue_bytes.h"
 #include "node/backends/outer.h"
 #include "node/check.h"
 #include "sherd/mat.h"
 
-enum { WIDE = 1, PACKED, SORTED_LEFT, SORTED_LEFT_T, SORTED_RIGHT }; /* sherd__form_key.kind */
+/* sherd__form_key.kind */
+enum { WIDE = 1, PACKED, SORTED_LEFT, SORTED_LEFT_T, SORTED_RIGHT, TURNED };
 
 #define LEAST 4096u        /* numbers; smaller blocks are converted in microseconds */
 #define NARROW 512u        /* rows or columns of the other operand */
@@ -112,6 +115,11 @@ void sherd__cpu_wishes(const sherd__task *t, const sherd__fragment *left,
     const sherd__fragment_info *b = sherd__fragment_info_of(right);
     uint64_t rows = t->result.rows, cols = t->result.cols;
     if (a->encoding != SHERD__DENSE || t->primes_len > SHERD__PRIMES_MAX) return;
+    if (sherd__fragment_is_bytes(a->dtype)) {
+        if (transposed && pays(a->rows * a->cols, cols, NARROW_TILES))
+            want(&wish[0], TURNED, t, sherd__bytes_laid(a->cols, a->rows));
+        return;
+    }
     if (!on_tiles(t, a, b)) {
         if (windows) return;
         want_converted(&wish[0], t, a, cols);
@@ -151,6 +159,14 @@ static int sort(cpu *c, int side, uint32_t q, const sherd__fragment *left,
                 : sherd__limbs_sort_left(&x, c->team, out);
 }
 
+/* Makes the form of a left block of residues of one byte. */
+static int turn(cpu *c, uint32_t q, const sherd__fragment *left, uint8_t *out)
+{
+    sherd_diag quiet = { .code = 0 };
+    const size_t tile = SHERD__BYTES_TILE, cols = sherd__fragment_info_of(left)->cols;
+    return sherd__cpu_turn(c, q, left, (cpu_range){ 0, (cols + tile - 1) / tile }, out, &quiet);
+}
+
 /* Makes the form of the block on one side. */
 static int make_sorted(cpu *c, int side, const sherd__form_wish *what, const sherd__fragment *left,
                        const sherd__fragment *right, uint8_t *out)
@@ -158,7 +174,7 @@ static int make_sorted(cpu *c, int side, const sherd__form_wish *what, const she
     const uint32_t matrices = matrices_of(c->call->task);
     int err = SHERD_OK;
     for (uint32_t q = 0; q < matrices && !err; q++, out += what->len / matrices)
-        err = sort(c, side, q, left, right, out);
+        err = what->key.kind == TURNED ? turn(c, q, left, out) : sort(c, side, q, left, right, out);
     return err;
 }
 

@@ -265,7 +265,7 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
     uint64_t least = UINT64_MAX;
     const char *smallest = NULL;
     uint32_t threads = 0;
-    double slowest = 0, residues = INFINITY;
+    double slowest = 0, residues = INFINITY, bytes = INFINITY;
     uint32_t does = SHERD__DOES_ALL;
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->count; i++) {
@@ -278,6 +278,7 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
         if (info->threads > threads) threads = info->threads;
         if (info->gflops > 0 && (slowest == 0 || info->gflops < slowest)) slowest = info->gflops;
         residues = fmin(residues, info->residue_gflops);
+        bytes = fmin(bytes, info->byte_gops);
         does &= c->nodes[i].rates.does;
     }
     least -= least < c->held ? least : c->held;
@@ -316,6 +317,7 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
                            .threads = threads,
                            .remote = !c->simulated,
                            .residue_gflops = isfinite(residues) ? residues : 0,
+                           .byte_gops = isfinite(bytes) ? bytes : 0,
                            .domain_fault = c->domain_fault.text[0] ? c->domain_fault.text : NULL,
                            .domain_hint = c->domain_fault.hint };
 }
@@ -413,6 +415,7 @@ static const sherd_field node_info_fields[] = {
     OF(sessions, U32, "", "coordinators that are connected, this one included"),
     OF(error, I32, "", "why it is not up, as a code; 0: it is up"),
     OF(why, TEXT, "", "why it is not up"),
+    OF(byte_gops, F64, "Gop/s", "rate for residues of one byte; 0: unknown, or none"),
 };
 SHERD__FIELDS(sherd_node_info, node_info_fields)
 

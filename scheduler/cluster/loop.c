@@ -69,6 +69,7 @@ static void publish(sherd_cluster *c)
         n->rates = sherd__hello_rates_of(&n->hello);
         info->gflops = n->rates.gflops;
         info->residue_gflops = n->rates.residue_gflops;
+        info->byte_gops = n->rates.byte_gops;
         info->devices = n->rates.devices;
         info->latency = n->round_trip;
         memcpy(info->software, n->hello.software, sizeof info->software);
@@ -343,6 +344,7 @@ int sherd__cluster_coding(sherd_cluster *c, uint64_t job, const sherd__prepared 
     const sherd__record_coded coded = {
         .job = job,
         .scheme = p->scheme->name,
+        .code = p->coded_by->name,
         .blocks = p->code.blocks,
         .masks = p->code.masks,
         .shares = p->code.shares,

@@ -222,6 +222,7 @@ static const char *text_of_lack(uint32_t lacks)
 {
     return lacks & SHERD__JOB_CANNOT_WINDOWS
                ? "does not support windows of images: its version is older"
+           : lacks & SHERD__DOES_BYTES    ? "does not compute products modulo primes below 256"
            : lacks & SHERD__DOES_RESIDUES ? "does not compute products modulo primes"
            : lacks & SHERD__DOES_MAPS     ? "does not compute element-wise operations"
                                           : "does not compute products in float64";

@@ -48,6 +48,7 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     r->bits_a = p->fixed_a.bits;
     r->bits_b = p->fixed_b.bits;
     r->primes = p->primes_len;
+    r->prime_bits = p->bytes ? 8 : p->primes_len ? 23 : 0;
     r->check_error = p->check_error;
     r->check_tolerant = p->tolerant;
     memcpy(r->seed, p->seed, sizeof r->seed);
@@ -75,7 +76,8 @@ int sherd__product_job(sherd__job **out, sherd_cluster *c, const sherd__prepared
     jo.left = p->name_a;
     jo.right = p->name_b;
     jo.memory = sherd__cluster_pass_over(c, p->node_memory);
-    jo.needs = p->primes_len    ? SHERD__DOES_RESIDUES
+    jo.needs = p->bytes         ? SHERD__DOES_BYTES
+               : p->primes_len  ? SHERD__DOES_RESIDUES
                : p->elementwise ? SHERD__DOES_MAPS
                                 : SHERD__DOES_F64;
     int err = sherd__cluster_coding(c, jo.id, p, d);
@@ -229,7 +231,7 @@ void sherd__report_add(sherd_report *r, sherd_report *before)
  * used. Everything is encoded again, with fresh masks and in fewer blocks, for the domains that are
  * left: answers of two encodings cannot be combined. A node that is up may have refused its work or
  * be silent. Therefore only domains that could still answer count. Their number decreases each
- * time, so the loop ends.
+ * time, so the loop ends. Any code will do: one that needs every node is no longer possible.
  */
 static int again(const sherd__product_call *first, const sherd__matrices *m, double began,
                  uint32_t alive, sherd_diag *d)
@@ -241,6 +243,7 @@ static int again(const sherd__product_call *first, const sherd__matrices *m, dou
     const sherd__product_call call = { first->cluster, &nodes, &fewer, r };
     int err = SHERD_EFEWNODES;
     fewer.spare = 0;
+    fewer.code = SHERD_CODE_AUTO;
     for (uint32_t encodings = 2; alive != NOT_STARVED; encodings++) {
         uint32_t left, ms;
         sherd_diag last = *d;

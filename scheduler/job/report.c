@@ -7,6 +7,7 @@
 #include "core/wipe.h"
 #include "scheduler/cluster/internal.h"
 #include "scheduler/plan/encoding.h"
+#include "scheduler/plan/share_code.h"
 #include "sherd/product.h"
 
 void sherd_report_fini(sherd_report *r)
@@ -115,6 +116,8 @@ static const sherd_field report_fields[] = {
     SHERD__FIELD(sherd_report, pace_seconds, F64, "s", "time in which that node owed answers"),
     SHERD__FIELD(sherd_report, pace_others, F64, "s", "median of the other nodes' times"),
     EACH(done, F64, "fraction", "of the accepted tasks, that each node answered"),
+    COUNT(prime_bits, U32, "bits of each prime; 0: there is none"),
+    SHERD__FIELD_ENUM(sherd_report, code, sherd__code_names, "code of the shares"),
 };
 SHERD__FIELDS(sherd_report, report_fields)
 

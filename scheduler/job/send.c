@@ -184,7 +184,7 @@ int sherd__job_send(sherd__job *j, uint64_t ordinal, sherd__cell_work *work)
                          .windows = j->shape.windows,
                          .result = work->result,
                          .primes_len = j->shape.primes_len };
-    memcpy(task.primes, j->shape.primes, sizeof task.primes);
+    memcpy(task.primes, j->shape.primes, sizeof j->shape.primes);
     drop_old_tiles(j, c->node, cell);
     int err = j->shape.resident ? ensure_resident(j, n, cell, &task.right) : SHERD_OK;
     if (!err) err = put_left(j, n, cell, work, &task);

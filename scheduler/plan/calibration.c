@@ -200,7 +200,9 @@ int sherd__calibration_measure(sherd__calibration *out, sherd__prepared *p, cons
     else err = SHERD_ENOMEM;
     if (!err && r.shape.resident) err = measure_fill(&r, out, t->first);
     if (!err) err = measure_cells(&r, out);
-    double judge = r.shape.primes_len ? here.judge_residues : here.judge_f64;
+    double judge = p->bytes             ? here.judge_bytes
+                   : r.shape.primes_len ? here.judge_residues
+                                        : here.judge_f64;
     out->fold_s += (double)t->answer / judge;
     sherd__free(r.zeros);
     return err;

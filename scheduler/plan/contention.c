@@ -18,11 +18,13 @@
 #include "core/signals.h"
 #include "matrix/gemm.h"
 #include "matrix/residue.h"
+#include "matrix/residue_bytes.h"
 #include "matrix/residue_limbs.h"
 
 #define ENOUGH_S 0.05
 #define SIDE_MOST 640u  /* for doubles */
 #define ROWS_MOST 1024u /* for residues */
+#define BYTES_MOST 4096u
 #define COLS_MOST 2048u /* large enough for rows of the right operand to be pages apart */
 #define MEMORY (SHERD__CONTENTION_MEMBER / 2) /* for operands: more than a core's caches hold */
 #define LINE 64u
@@ -72,7 +74,12 @@ typedef struct parts {
 
 static parts parts_of(const sherd__contention_work *w)
 {
-    size_t each = w->residues ? SHERD__RESIDUE_BYTES : sizeof(double);
+    if (w->in == SHERD__IN_BYTES) {
+        size_t next = sherd__bytes_laid(w->rows, w->inner);
+        size_t last = next + sherd__bytes_laid(w->cols, w->inner);
+        return (parts){ next, last, last + lines(w->rows * w->cols) };
+    }
+    size_t each = w->in ? SHERD__RESIDUE_BYTES : sizeof(double);
     size_t right = lines(w->rows * w->inner * each);
     size_t out = right + lines(w->inner * w->cols * each);
     return (parts){ right, out, out + lines(w->rows * w->cols * each) };
@@ -84,14 +91,14 @@ static bool settle(member *m)
     size_t left = 0, sorted = 0, each = parts_of(w).all;
     sherd__limbs x = { .n = w->rows, .k = w->inner, .m = w->cols };
     m->sets = MEMORY / each + 1;
-    if (w->residues) sherd__limbs_room(&x, &left, &sorted);
+    if (w->in == SHERD__IN_RESIDUES) sherd__limbs_room(&x, &left, &sorted);
     size_t all = m->sets * each;
     uint8_t *at = m->memory = sherd__alloc_large(LINE + all + lines(left) + lines(sorted));
     if (!at) return false;
     m->first = at + (LINE - (uintptr_t)at % LINE) % LINE;
     m->scratch[0] = m->first + all;
     m->scratch[1] = m->scratch[0] + lines(left);
-    scatter(m->first, all, w->residues);
+    scatter(m->first, all, w->in != SHERD__IN_F64);
     return true;
 }
 
@@ -100,7 +107,18 @@ static bool multiply(member *m)
     const sherd__contention_work *w = &m->shared->work;
     parts p = parts_of(w);
     uint8_t *set = m->first + m->set++ % m->sets * p.all;
-    if (w->residues) {
+    if (w->in == SHERD__IN_BYTES) {
+        const sherd__bytes_product x = { .p = sherd__byte_primes[0],
+                                         .n = w->rows,
+                                         .k = w->inner,
+                                         .m = w->cols,
+                                         .a = set,
+                                         .b = set + p.right,
+                                         .out = set + p.out,
+                                         .ld = w->cols };
+        return sherd__bytes_multiply(&x, NULL) == SHERD_OK;
+    }
+    if (w->in == SHERD__IN_RESIDUES) {
         sherd__limbs x = { .p = sherd__primes_default.p[0],
                            .n = w->rows,
                            .k = w->inner,
@@ -136,10 +154,10 @@ static void *keep_on(void *arg)
 
 static sherd__contention_work part_of(const sherd__contention_work *w)
 {
-    size_t inner = w->residues ? SHERD__LIMBS_DEPTH : SIDE_MOST;
-    size_t rows = w->residues ? ROWS_MOST : SIDE_MOST, cols = w->residues ? COLS_MOST : SIDE_MOST;
+    size_t inner = w->in == SHERD__IN_BYTES ? BYTES_MOST : w->in ? SHERD__LIMBS_DEPTH : SIDE_MOST;
+    size_t rows = w->in ? ROWS_MOST : SIDE_MOST, cols = w->in ? COLS_MOST : SIDE_MOST;
     return (sherd__contention_work){ least(w->rows, rows), least(w->inner, inner),
-                                     least(w->cols, cols), w->residues };
+                                     least(w->cols, cols), w->in };
 }
 
 static void start_others(sherd__contention *c, unsigned others)

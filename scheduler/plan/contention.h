@@ -12,10 +12,17 @@
 
 #include "sherd/err.h"
 
+/** The arithmetic of a node's products. */
+typedef enum sherd__arithmetic {
+    SHERD__IN_F64,
+    SHERD__IN_RESIDUES, /* packed, as transferred; only if sherd__limbs_here */
+    SHERD__IN_BYTES     /* byte residues, laid out as transferred */
+} sherd__arithmetic;
+
 /** Shape of a task's product; for a large one a part of it is measured. */
 typedef struct sherd__contention_work {
     size_t rows, inner, cols;
-    bool residues; /* packed, as transferred; only if sherd__limbs_here */
+    sherd__arithmetic in;
 } sherd__contention_work;
 
 typedef struct sherd__contention sherd__contention;

@@ -30,6 +30,7 @@
 #include "scheduler/plan/forecast.h"
 #include "scheduler/plan/kernel_rates.h"
 #include "scheduler/plan/profile.h"
+#include "scheduler/plan/share_code.h"
 #include "scheduler/plan/weights.h"
 #include "wire/cipher.h"
 #include "wire/link_rate.h"
@@ -82,7 +83,7 @@ static double speed_by_clock(size_t n, size_t k, size_t m, const sherd_forecast_
  * would make this machine seem slower than nodes that run on the same cores. 0: not known. */
 static double speed_by_cores(size_t n, size_t k, size_t m)
 {
-    const sherd__contention_work all = { n, k, m, false };
+    const sherd__contention_work all = { n, k, m, SHERD__IN_F64 };
     unsigned cores = sherd__cpu_usable(), threads = sherd__blas_threads();
     bool shared = (double)n * (double)k * (double)m >= OWN_SHARED;
     if (!shared || !sherd__blas_by_many()) return 0;
@@ -132,8 +133,8 @@ typedef struct forecast {
 typedef struct measured {
     sherd__calibration own;
     sherd__kernel_rates kernel_rates;
-    double gflops; /* of one thread, for products like the tasks'; 0: not measured here */
-    bool residues; /* packed, as transferred */
+    double gflops;        /* of one thread, for products like the tasks'; 0: not measured here */
+    sherd__arithmetic in; /* of nodes */
 } measured;
 
 /* Nodes on this machine share half of its memory; one on another machine has half of that one's. */
@@ -238,6 +239,7 @@ static void look(sherd_forecast *out, const forecast *w)
     out->local = !w->nodes.remote;
     out->primes = p->primes_len;
     out->blocks = p->code.blocks;
+    if (p->coded_by) out->code = sherd__share_code_number(p->coded_by);
     out->threshold = shape.threshold;
     out->slack = shape.threshold ? shape.slots - shape.threshold : 0;
     out->panels = shape.panels;
@@ -265,20 +267,24 @@ static double declared_speed(const forecast *w, const sherd__traffic *t,
     const sherd__nodes *n = &w->nodes;
     if (f->rates.node_gflops > 0) return f->rates.node_gflops;
     if (!n->remote && !f->no_measurements) return 0;
+    if (t->bytes && n->byte_gops > 0) return n->byte_gops;
     return t->residues && n->residue_gflops > 0 ? n->residue_gflops : n->gflops;
 }
 
-/* Returns whether nodes multiply packed residues without unpacking them. */
-static bool as_they_travel(const forecast *w, const sherd__traffic *t, const sherd_rates *given)
+/* Returns the arithmetic in which nodes multiply: residues as they travel, or doubles. */
+static sherd__arithmetic as_they_travel(const forecast *w, const sherd__traffic *t,
+                                        const sherd_rates *given)
 {
     const sherd__nodes *n = &w->nodes;
-    if (!t->residues || given->node_gflops > 0) return false;
-    if (n->remote) return n->residue_gflops > 0;
-    return sherd__limbs_here() && (n->residue_gflops > 0 || !(n->gflops > 0));
+    if (!t->residues || given->node_gflops > 0) return SHERD__IN_F64;
+    if (t->bytes) return SHERD__IN_BYTES;
+    bool packed = n->remote ? n->residue_gflops > 0
+                            : sherd__limbs_here() && (n->residue_gflops > 0 || !(n->gflops > 0));
+    return packed ? SHERD__IN_RESIDUES : SHERD__IN_F64;
 }
 
 /* Returns the shape of a task's product: rows of a panel, columns of a group, columns of a tile. */
-static sherd__contention_work task_of(const forecast *w, bool residues)
+static sherd__contention_work task_of(const forecast *w, sherd__arithmetic in)
 {
     size_t inner = w->a.cols, g = w->opt->group;
     if (w->p.scheme->takes & SHERD_TAKES_SHUFFLES) {
@@ -287,18 +293,18 @@ static sherd__contention_work task_of(const forecast *w, bool residues)
             if (w->p.planned[i] > inner) inner = w->p.planned[i];
         if (g > 0 && g < inner) inner = g;
     }
-    return (sherd__contention_work){ w->p.plan.panel_rows, inner, w->p.plan.tile_cols, residues };
+    return (sherd__contention_work){ w->p.plan.panel_rows, inner, w->p.plan.tile_cols, in };
 }
 
 /* Returns how many threads compute here at the same time as the measuring one: those of the nodes
  * if they are local, and two of this process. Limited by working memory, and to one if this BLAS
  * does not support more threads at a time. */
-static unsigned others_of(const forecast *w, bool residues)
+static unsigned others_of(const forecast *w, sherd__arithmetic in)
 {
     const sherd__nodes *n = &w->nodes;
     uint64_t cores = sherd__cpu_usable(), threads = n->threads ? n->threads : 1;
     uint64_t all = 2 + n->count * threads, room = w->opt->memory / SHERD__CONTENTION_MEMBER;
-    if (n->remote || (!residues && !sherd__blas_by_many())) return 0;
+    if (n->remote || (in == SHERD__IN_F64 && !sherd__blas_by_many())) return 0;
     if (all > cores) all = cores;
     if (all > room) all = room;
     return all > 1 ? (unsigned)all - 1 : 0;
@@ -359,7 +365,7 @@ static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_op
     sherd__contention_work task = task_of(w, as_they_travel(w, t, &f->rates));
     sherd__contention *c = NULL;
     unsigned threads = sherd__blas_threads();
-    m->residues = task.residues;
+    m->in = task.in;
     if (f->no_measurements) {
         m->own = sherd__calibration_typical(&w->p, t);
         m->kernel_rates = sherd__kernel_rates_typical();
@@ -367,8 +373,7 @@ static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_op
         return SHERD_OK;
     }
     sherd__blas_threads_set(1);
-    if (!(declared_speed(w, t, f) > 0))
-        c = sherd__contention_begin(others_of(w, task.residues), &task);
+    if (!(declared_speed(w, t, f) > 0)) c = sherd__contention_begin(others_of(w, task.in), &task);
     int err = ask(f);
     if (!err) m->kernel_rates = sherd__kernel_rates_here();
     if (!err) err = ask(f);
@@ -388,7 +393,7 @@ static void find_own(sherd_forecast *out, const forecast *w, const measured *m, 
 {
     sherd_rates *r = &out->rates;
     uint32_t threads = w->nodes.threads ? w->nodes.threads : 1;
-    double single = m->residues || !(m->gflops > 0) ? w->nodes.gflops / threads : m->gflops;
+    double single = m->in || !(m->gflops > 0) ? w->nodes.gflops / threads : m->gflops;
     double shared = w->nodes.remote ? 0 : single * sherd__cpu_usable();
     if (given > 0) r->gflops = given;
     else r->gflops = speed > shared ? speed : shared;
@@ -402,7 +407,7 @@ static void find_own(sherd_forecast *out, const forecast *w, const measured *m, 
 static double conversions(const sherd__traffic *t, const measured *m)
 {
     const sherd__kernel_rates *p = &m->kernel_rates;
-    if (m->residues) /* integers become packed residues: widened, reduced and packed */
+    if (m->in) /* integers become packed residues: widened, reduced and packed */
         return t->right.widened / p->widen + 2 * t->right.packed / p->pack;
     return t->unpacked / p->unpack + t->packed / p->pack + t->widened / p->widen +
            t->streamed / p->stream + (m->gflops > 0 ? 0 : t->laid / p->lay);
@@ -601,5 +606,6 @@ static const sherd_field forecast_fields[] = {
     SHERD__FIELD(sherd_forecast, rates.link, F64, "bytes/s", "rate of all links together"),
     SHERD__FIELD(sherd_forecast, latency, F64, "s", "until the answer of a small task is here"),
     SHERD__FIELD(sherd_forecast, local, BOOL, "", "the nodes share this machine's cores"),
+    SHERD__FIELD_ENUM(sherd_forecast, code, sherd__code_names, "code of the shares"),
 };
 SHERD__FIELDS(sherd_forecast, forecast_fields)

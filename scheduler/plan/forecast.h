@@ -18,6 +18,7 @@ typedef struct sherd__traffic {
     double multiplied;         /* of flops, those that are not streamed (see below) */
     bool residues; /* all left operands are sent as packed residues; right ones are packed residues
                       or integers */
+    bool bytes;    /* of these, left operands are byte residues */
     double unpacked, packed; /* bytes of packed residues that nodes unpack, and produce */
     double widened;          /* bytes of narrower types that nodes convert to doubles, counted as
                                 floats */

@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "core/fresh.h"
 #include "core/rand.h"
+#include "crypto/byte_code.h"
 #include "crypto/freivalds.h"
 #include "crypto/mask.h"
 #include "matrix/residue.h"
@@ -37,7 +38,7 @@ typedef struct bench {
     sherd__masks *masks; /* of a separate key; they hide nothing */
 } bench;
 
-static sherd__kernel_rates measured = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
+static sherd__kernel_rates measured = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
                                         UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
 static sherd__fresh fresh = SHERD__FRESH;
 
@@ -96,6 +97,22 @@ static void judge_residues(bench *b)
     (void)!sherd__fvp_answer(b->body, ROWS, COLS, r, s, sherd__primes_default.p[0], out);
 }
 
+/* The other vectors are multiplied by a product with as few columns. */
+static void judge_bytes(bench *b)
+{
+    const sherd__bytes_product x = { .p = sherd__byte_primes[0],
+                                     .n = ROWS,
+                                     .k = COLS,
+                                     .m = SHERD__BYTE_CHECKS,
+                                     .a = b->body,
+                                     .a_ld = COLS,
+                                     .b = b->memory,
+                                     .out = (uint8_t *)b->x,
+                                     .ld = SHERD__BYTE_CHECKS };
+    b->y[0] = sherd__bytes_below(b->body, ENTRIES, sherd__byte_primes[0]) ? 0 : -0.0;
+    (void)!sherd__bytes_multiply(&x, NULL);
+}
+
 static void judge_f64(bench *b)
 {
     const double *body = (const double *)(const void *)b->body;
@@ -130,7 +147,7 @@ static void measure(void)
 {
     bench b = { .x = sherd__calloc(ENTRIES, sizeof *b.x),
                 .y = sherd__calloc(ENTRIES, sizeof *b.y),
-                .memory = sherd__alloc(MEMORY),
+                .memory = sherd__alloc_pages(MEMORY),
                 .rs = sherd__calloc(4 * COLS, sizeof *b.rs) };
     sherd__entropy os = sherd__entropy_os();
     if (b.x && b.y && b.memory && b.rs && sherd__masks_new(&b.masks, &os) == 0) {
@@ -140,6 +157,7 @@ static void measure(void)
         measured.pack = rate_of(pack, &b, SHERD__RESIDUE_BYTES);
         measured.unpack = rate_of(unpack, &b, SHERD__RESIDUE_BYTES);
         measured.judge_residues = rate_of(judge_residues, &b, SHERD__RESIDUE_BYTES);
+        measured.judge_bytes = rate_of(judge_bytes, &b, 1);
         measured.widen = rate_of(widen, &b, sizeof(float));
         measured.mask = rate_of(mask, &b, SHERD__RESIDUE_BYTES);
         measured.judge_f64 = rate_of(judge_f64, &b, sizeof(double));
@@ -163,6 +181,7 @@ sherd__kernel_rates sherd__kernel_rates_typical(void)
                                   .stream = 15e9,
                                   .mask = 3e9,
                                   .judge_residues = 10e9,
+                                  .judge_bytes = 10e9,
                                   .judge_f64 = 20e9 };
 }
 

@@ -19,6 +19,7 @@ typedef struct sherd__kernel_rates {
                               while they are sent */
     double mask;           /* masks, generated as packed residues */
     double judge_residues; /* checks of answers of packed residues, both trials */
+    double judge_bytes;    /* checks of answers of byte residues */
     double judge_f64;      /* checks of answers of doubles, with real weights */
 } sherd__kernel_rates;
 

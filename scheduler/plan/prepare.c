@@ -245,6 +245,9 @@ static int check_options(const sherd_product_options *opt, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL, "sherd/product.h lists the encodings",
                            "unknown encoding %d, or a link of %g bytes a second",
                            (int)opt->encoding, opt->link_rate);
+    if (opt->code > SHERD_CODE_INNER)
+        return sherd__fail(d, SHERD_EINVAL, "sherd/product.h lists the codes", "unknown code %d",
+                           (int)opt->code);
     if (opt->exposure_max < 0 || opt->exposure_max > 1)
         return sherd__fail(d, SHERD_EINVAL, "give a fraction between 0 and 1",
                            "an exposure bound of %g: expected 0 to 1", opt->exposure_max);

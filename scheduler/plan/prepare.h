@@ -7,9 +7,10 @@
 #define SCHEDULER_PLAN_PREPARE_H
 
 #include "core/rand.h"
-#include "crypto/lagrange.h"
+#include "crypto/code.h"
 #include "matrix/fixed.h"
 #include "matrix/operation.h"
+#include "matrix/residue_bytes.h"
 #include "scheduler/plan/encoding.h"
 #include "scheduler/plan/ledger.h"
 #include "scheduler/plan/plan.h"
@@ -41,6 +42,7 @@ typedef struct sherd__nodes {
     double gflops;         /* of the slowest node, all its devices together; 0: unknown */
     double residue_gflops; /* as gflops, for packed residues; 0: not all nodes multiply them without
                               unpacking */
+    double byte_gops;      /* as gflops, for byte residues; 0: not all nodes multiply them */
     /* By node, for schemes that divide the work (SHERD_TAKES_WEIGHTS): weights that the list of
        nodes gives; what the measured speeds suggest. NULL: all equal. */
     const uint32_t *weights, *speeds;
@@ -68,7 +70,8 @@ typedef struct sherd__prepared {
     const char *name_a, *name_b; /* for messages */
     sherd__fixed fixed_a, fixed_b;
     const sherd__fixed *as; /* while preparing: required fixed_b; NULL: chosen */
-    uint32_t primes_len;
+    bool bytes;             /* share: the primes are below 256 */
+    uint32_t primes_len, primes[SHERD__BYTE_PRIMES];
     bool tolerant; /* floats: the check has a tolerance */
     double check_error;
     uint64_t entries_a;
@@ -82,7 +85,9 @@ typedef struct sherd__prepared {
                              `encoding` */
     sherd__encoding_input encoding_in;
     sherd__encoding encoding;
-    sherd__lcc code; /* share: the code, and the number of answers needed to decode */
+    const sherd__code *coded_by; /* share: the code, its sizes, and the number of answers needed to
+                                    decode */
+    sherd__lcc code;
     uint32_t threshold;
     size_t coded_rows, coded_cols, coded_part; /* share: shape of A, and number of its rows that are
                                                   divided together */

@@ -12,8 +12,11 @@
 #include "core/alloc.h"
 #include "core/diag.h"
 #include "matrix/exact.h"
+#include "crypto/byte_code.h"
+#include "matrix/residue_bytes.h"
 #include "matrix/windows.h"
 #include "scheduler/plan/prepare_internal.h"
+#include "scheduler/plan/share_code.h"
 #include "schemes/partition/partition.h"
 #include "schemes/share/share.h"
 #include "wire/session.h"
@@ -79,54 +82,65 @@ static int bound_b(sherd__fixed *f, sherd_view b, const sherd_product_options *o
     return bound(f, b, opt->profile_b, opt->bits_b ? opt->bits_b : opt->bits, of, d);
 }
 
-/* Determines the fixed point of both operands, and the primes that hold sums of `inner` products,
+/* Sets the primes: the first ones of a table. */
+static void take_primes(sherd__prepared *p, const uint32_t *table, uint32_t len, bool bytes)
+{
+    p->bytes = bytes;
+    p->primes_len = len;
+    memcpy(p->primes, table, len * sizeof *table);
+}
+
+/* Returns how many primes below 256 hold sums of `inner` products, if nodes multiply bytes faster
+ * than what `wide` primes of 23 bits take; otherwise 0. Of those, a node computes the product in
+ * float64 or in its own arithmetic for residues, at the rates that nodes declare. */
+static uint32_t bytes_instead(const sherd__prepared *p, size_t inner, uint32_t wide,
+                              const sherd__nodes *nodes)
+{
+    uint32_t len = sherd__bytes_primes_needed(inner, p->fixed_a.bound, p->fixed_b.bound);
+    double now = nodes->residue_gflops > 0 ? nodes->residue_gflops : nodes->gflops;
+    if (!len || !(nodes->byte_gops > 0)) return 0;
+    return !(now > 0) || len / nodes->byte_gops < wide / now ? len : 0;
+}
+
+/* Whether residues of bytes are possible, and how many terms the sums at nodes have. */
+typedef struct byte_use {
+    const sherd__nodes *nodes; /* NULL: they are not */
+    size_t terms;
+} byte_use;
+
+/* Chooses the primes that hold sums of `inner` products. SHERD_ERANGE. */
+static int choose_primes(sherd__prepared *p, size_t inner, byte_use use, sherd_diag *d)
+{
+    size_t primes;
+    int err = sherd__exact_primes_needed(inner, p->fixed_a.bound, p->fixed_b.bound,
+                                         &sherd__primes_default, &primes);
+    if (err)
+        return sherd__fail(d, err, "use fewer --bits",
+                           "sums of %zu products of %u and %u bits do not fit four primes", inner,
+                           p->fixed_a.bits, p->fixed_b.bits);
+    uint32_t bytes = use.nodes && use.terms <= SHERD__SHARE_TERMS
+                         ? bytes_instead(p, inner, (uint32_t)primes, use.nodes)
+                         : 0;
+    if (bytes) take_primes(p, sherd__byte_primes, bytes, true);
+    else take_primes(p, sherd__primes_default.p, (uint32_t)primes, false);
+    return SHERD_OK;
+}
+
+/* Determines the fixed point of both operands, and 23-bit primes that hold sums of `inner` products,
  * from shapes, types and bits only. SHERD_ERANGE; SHERD_EINVAL: a type is wider than the bits
  * requested. */
 static int bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
                   const sherd_product_options *opt, sherd_diag *d)
 {
-    size_t primes;
     int err = bound_a(p, a, opt, d);
     if (!err) err = bound_b(&p->fixed_b, b, opt, d);
-    if (err) return err;
-    err = sherd__exact_primes_needed(inner, p->fixed_a.bound, p->fixed_b.bound,
-                                     &sherd__primes_default, &primes);
-    if (err)
-        return sherd__fail(d, err, "use fewer --bits",
-                           "sums of %zu products of %u and %u bits do not fit four primes", inner,
-                           p->fixed_a.bits, p->fixed_b.bits);
-    p->primes_len = (uint32_t)primes;
-    return SHERD_OK;
+    return err ? err : choose_primes(p, inner, (byte_use){ 0 }, d);
 }
 
-/* Returns whether B is coded, too. */
-static bool codes_b(const sherd_product_options *opt)
+/* Returns the bytes that an element takes on the wire. */
+static double wire_bytes(const sherd__prepared *p)
 {
-    return sherd_scheme_get(opt->scheme)->hides_b;
-}
-
-static uint64_t share_least(const sherd_product_options *opt)
-{
-    uint64_t t = opt->colluding;
-    return opt->spare + (codes_b(opt) ? 2 * t : t) + 1;
-}
-
-static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product_options *opt,
-                   sherd_diag *d)
-{
-    char older[80] = "";
-    if (nodes->older)
-        snprintf(older, sizeof older,
-                 ", and %u of older nodes, which do not support windows of images", nodes->older);
-    return sherd__fail(d, SHERD_EFEWNODES,
-                       nodes->older ? "update the older nodes"
-                                    : "start more nodes in domains of their own, or lower "
-                                      "--colluding or --spare",
-                       "%u domain%s of nodes %s up%s; --scheme %s with --colluding %u and --spare "
-                       "%u needs %u or more",
-                       nodes->usable, nodes->usable == 1 ? "" : "s",
-                       nodes->usable == 1 ? "is" : "are", older,
-                       sherd_scheme_get(opt->scheme)->name, opt->colluding, opt->spare, need);
+    return (double)p->primes_len * (p->bytes ? 1 : SHERD__RESIDUE_BYTES);
 }
 
 /* Returns the nodes that can take part: older ones cannot process windows of images. */
@@ -136,41 +150,6 @@ static sherd__nodes able(const sherd__nodes *nodes, bool windows)
     if (!windows || out.older > out.usable) out.older = 0;
     out.usable -= out.older;
     return out;
-}
-
-/* Returns how many spare domains are left. Domains that are not up count as spare, because the user
- * declared that the rest is enough. */
-static uint32_t spares_left(const sherd__nodes *nodes, const sherd_product_options *opt)
-{
-    uint32_t lost = nodes->domains - nodes->usable;
-    return lost < opt->spare ? opt->spare - lost : 0;
-}
-
-static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *nodes,
-                       const sherd_product_options *opt, sherd_diag *d)
-{
-    bool both = codes_b(opt);
-    uint32_t t = opt->colluding;
-    uint32_t spare = spares_left(nodes, opt);
-    uint64_t least = share_least(opt), now = least - opt->spare + spare;
-    if (t == 0)
-        return sherd__fail(d, SHERD_EINVAL, "give 1 or more, or use --scheme plain",
-                           "--colluding 0 would hide nothing from a single node");
-    if (nodes->domain_fault)
-        return sherd__fail(d, SHERD_EFORMAT, nodes->domain_hint, "%s", nodes->domain_fault);
-    if (least > SHERD__LCC_SHARES_MAX || nodes->usable < now)
-        return too_few(nodes, (uint32_t)(least < UINT32_MAX ? least : UINT32_MAX), opt, d);
-    uint32_t k = sherd__lcc_blocks(nodes->usable, t, spare, both);
-    if (k > SHERD__LCC_BLOCKS_MAX - t) k = SHERD__LCC_BLOCKS_MAX - t;
-    if (k > rows) k = rows ? (uint32_t)rows : 1;
-    p->code = (sherd__lcc){ .blocks = k, .masks = t, .shares = nodes->domains };
-    p->threshold = sherd__lcc_threshold(k, t, both);
-    for (uint32_t i = 0; i < p->primes_len; i++)
-        if (sherd__lcc_check(&p->code, sherd__primes_default.p[i]))
-            return sherd__fail(d, SHERD_EINVAL, "use fewer nodes, or a smaller --colluding",
-                               "%u blocks, %u masks and %u shares are more than can be encoded", k,
-                               t, nodes->domains);
-    return SHERD_OK;
 }
 
 /* The dimensions of a product. A share of A has `rows` rows of `left` numbers. Each of them makes
@@ -194,7 +173,8 @@ static checks checks_of(const sherd__prepared *p, const work *k)
 {
     double blocks = p->code.blocks, masks = p->code.masks, terms = blocks + masks;
     double trials = 2, number = trials * sizeof(double) * p->primes_len;
-    checks c = { .each = number * (blocks + 2 * masks + 1) * (double)k->inner };
+    double right = sherd__code_right_blocks(p->coded_by, &p->code) + masks;
+    checks c = { .each = number * (terms + right) * (double)k->inner };
     if (k->transposed_too) c.row = number * 2 * terms * (double)k->each;
     if (k->line) { /* r for each position in an image; images, until windows are made of them */
         c.row += trials * sizeof(double) * (double)k->each;
@@ -209,6 +189,13 @@ typedef struct room {
     uint64_t here, node;
     const char *smallest;
 } room;
+
+/* Returns n rounded down to whole tiles of byte residues, if it has any: rows beyond the last strip
+ * are sent as zeros. */
+static size_t strips(const sherd__prepared *p, size_t n)
+{
+    return p->bytes && n > SHERD__BYTES_STEP ? n / SHERD__BYTES_STEP * SHERD__BYTES_STEP : n;
+}
 
 /*
  * Plans panels and tiles. DEPTH positions are in memory at a time, each with all shares, enough
@@ -225,7 +212,7 @@ static int plan(sherd__prepared *p, const work *k, const room *in, const sherd__
     sherd__plan *out = &p->plan;
     const size_t inner = k->inner, rows = k->rows, right = k->right;
     const checks check = checks_of(p, k);
-    const double wire = 3.0 * p->primes_len, budget = 0.6 * (double)memory - check.once;
+    const double wire = wire_bytes(p), budget = 0.6 * (double)memory - check.once;
     double window = (budget / DEPTH - check.each - check.row) / p->code.shares;
     double by_node = 0.35 * (double)node_memory / (DEPTH + 1);
     double cell = window < by_node ? window : by_node;
@@ -243,10 +230,13 @@ static int plan(sherd__prepared *p, const work *k, const room *in, const sherd__
                            sherd__bytes_text((double)node_memory, there),
                            in->smallest ? in->smallest : "a node");
     }
-    out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;
+    if (p->bytes) tile = fmin(tile, SHERD__SHARE_TERMS);
+    out->tile_cols = tile >= (double)right ? (right ? right : 1) : strips(p, (size_t)tile);
     double row = wire * ((double)k->left + (double)k->each * (double)out->tile_cols);
     double here = (budget / DEPTH - check.each) / (p->code.shares * row + check.row);
-    out->panel_rows = sherd__plan_panel(fmin(cell / row, here), row, rows, PANELS_MIN, nodes->cell);
+    double most = fmin(cell / row, here);
+    if (p->bytes) most = fmin(most, SHERD__SHARE_TERMS);
+    out->panel_rows = strips(p, sherd__plan_panel(most, row, rows, PANELS_MIN, nodes->cell));
     out->cell_bytes = (uint64_t)((double)out->panel_rows * row);
     double position = (double)(out->cell_bytes + 1) * p->code.shares + check.each +
                       check.row * (double)out->panel_rows;
@@ -303,7 +293,7 @@ typedef int attempt(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_d
 static int for_most(const sherd__nodes *all, const sherd_product_options *opt, attempt *try,
                     void *ctx, sherd_diag *d)
 {
-    uint64_t needed = share_least(opt) - opt->spare;
+    uint64_t needed = sherd__share_least(opt) - opt->spare;
     uint32_t most = all->budgets && all->usable > needed ? all->usable - (uint32_t)needed : 0;
     uint32_t chosen = most, tried = most;
     double fewest = INFINITY, tasks = 0;
@@ -343,36 +333,39 @@ static int open_scheme(sherd__prepared *p, const sherd__matrices *m, size_t part
         .b = m->b,
         .c = m->out,
         .ldc = m->ld,
+        .by = p->coded_by,
         .code = p->code,
-        .public_b = !codes_b(opt),
+        .public_b = !sherd__share_codes_b(opt),
         .left_stays = part > 0,
         .part_rows = part,
         .panel_rows = p->plan.panel_rows,
         .tile_cols = p->plan.tile_cols,
         .fixed_a = p->fixed_a,
         .fixed_b = p->fixed_b,
+        .bytes = p->bytes,
         .primes_len = p->primes_len,
         .entropy = p->entropy,
     };
     uint64_t memory = opt->memory;
     if (windows) sp.windows = *windows;
     if (part) sp.check_bytes = (size_t)(KEPT * (double)memory);
-    memcpy(sp.primes, sherd__primes_default.p, sizeof sp.primes);
+    memcpy(sp.primes, p->primes, sizeof sp.primes);
     int err = sherd__share_open(&p->hiding, &sp);
     if (err) return err;
     p->coded_rows = m->a.rows;
     p->coded_cols = m->a.cols;
     p->coded_part = part ? part : m->a.rows;
-    size_t rows = (m->a.rows + p->code.blocks - 1) / p->code.blocks;
+    size_t rows = sherd__share_code_rows(p, m->a.rows);
     for (uint32_t i = 0; i < p->slots; i++) p->planned[i] = (uint32_t)rows;
     return SHERD_OK;
 }
 
 /* Returns the probability that a check misses a wrong answer: two trials of degree two, or three
- * with windows (schemes/share/windows.c), for the smallest prime: (2/p)^2, (3/p)^2. A wrong answer
- * is wrong modulo at least one prime. */
+ * with windows (schemes/share/windows.c), for the smallest prime: (2/p)^2, (3/p)^2. Of bytes: see
+ * schemes/share/bytes_check.c. A wrong answer is wrong modulo at least one prime. */
 static double check_error(const sherd__prepared *p, bool windows)
 {
+    if (p->bytes) return 2 * pow(p->primes[p->primes_len - 1], -(double)SHERD__BYTE_CHECKS);
     double e = (windows ? 3.0 : 2.0) / (double)sherd__primes_default.p[p->primes_len - 1];
     return e * e;
 }
@@ -393,8 +386,8 @@ typedef struct kept_attempt {
  * *panel_rows rows, unless such a panel is too small. Rows are those of the product (windows if
  * there are any), except for `part` and *panel_rows.
  */
-static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, size_t *panel_rows,
-                     sherd_diag *d)
+static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, bool bytes,
+                     size_t *panel_rows, sherd_diag *d)
 {
     sherd__prepared *p = t->p;
     const sherd_view a = t->a;
@@ -405,9 +398,16 @@ static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, size_t *p
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
     size_t sums = part * k->each;
     *panel_rows = SIZE_MAX;
+    const sherd__code *lagrange = sherd__codes[0];
+    const bool hides_b = sherd__share_codes_b(opt);
     int err = bounds(p, a, b, k->inner, opt, d);
-    if (!err) err = choose_code(p, part, nodes, opt, d);
-    if (err || sums <= k->inner || !codes_b(opt)) return err;
+    if (!err && bytes) {
+        const size_t both = hides_b && sums > k->inner ? sums : k->inner;
+        err = choose_primes(p, both, (byte_use){ nodes, k->inner }, d);
+        if (!err && !p->bytes) err = SHERD_EUNSUPPORTED;
+    }
+    if (!err) err = sherd__share_code_fit(p, lagrange, part, nodes, opt, d);
+    if (err || bytes || sums <= k->inner || !hides_b) return err;
     uint32_t few = p->primes_len;
     size_t most = sherd__share_sum_max(sherd__primes_default.p, few, p->fixed_a.bound,
                                        p->fixed_b.bound);
@@ -418,7 +418,7 @@ static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, size_t *p
         return SHERD_OK;
     }
     err = bounds(p, a, b, sums, opt, d);
-    return err ? err : choose_code(p, part, nodes, opt, d);
+    return err ? err : sherd__share_code_fit(p, lagrange, part, nodes, opt, d);
 }
 
 static work work_of(sherd_view a, const sherd_keep_options *how, bool transposed_too)
@@ -443,24 +443,31 @@ static int check_window(const sherd_keep_options *how, const work *k, sherd_diag
                        SHERD__WINDOW_MAX);
 }
 
-static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
+static int code_kept_by(const kept_attempt *t, const sherd__nodes *nodes, bool bytes, double *tasks,
+                        sherd_diag *d)
 {
-    const kept_attempt *t = ctx;
     sherd__prepared *p = t->p;
     work k = t->k;
     size_t panel_rows, part = t->part;
-    int err = kept_code(t, nodes, &panel_rows, d);
+    int err = kept_code(t, nodes, bytes, &panel_rows, d);
     if (err) return err;
-    k.rows = (part + p->code.blocks - 1) / p->code.blocks;
-    size_t all = t->a.rows / part * k.rows +
-                 (t->a.rows % part + p->code.blocks - 1) / p->code.blocks;
-    double share = 3.0 * p->primes_len * (double)all * (double)t->a.cols;
+    k.rows = sherd__share_code_rows(p, part);
+    size_t all = t->a.rows / part * k.rows + sherd__share_code_rows(p, t->a.rows % part);
+    double share = wire_bytes(p) * (double)all * (double)t->a.cols;
     err = fit(p, &k, share, nodes, t->opt, d);
     if (err) return err;
     p->kept_bytes = (uint64_t)share;
     *tasks = tasks_of(&p->plan, &k);
     if (p->plan.panel_rows > panel_rows) p->plan.panel_rows = panel_rows;
     return SHERD_OK;
+}
+
+static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
+{
+    const kept_attempt *t = ctx;
+    bool possible = sherd__share_codes_b(t->opt) && !t->how->windows;
+    if (possible && !code_kept_by(t, nodes, true, tasks, NULL)) return SHERD_OK;
+    return code_kept_by(t, nodes, false, tasks, d);
 }
 
 /*
@@ -473,7 +480,7 @@ static int share_keep(sherd__prepared *p, sherd_view a, const sherd_keep_options
 {
     double widest = 1;
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
-    work k = work_of(a, how, codes_b(opt));
+    work k = work_of(a, how, sherd__share_codes_b(opt));
     size_t part = how->part;
     const sherd__nodes some = able(all_nodes, how->windows != NULL), *nodes = &some;
     if (part > a.rows) part = a.rows ? a.rows : 1;
@@ -506,23 +513,69 @@ static int share_right(sherd__prepared *p, const sherd__kept_product *m,
 
 typedef struct share_attempt {
     sherd__prepared *p;
-    sherd_view a, b;
+    const sherd__matrices *m;
+    const sherd__code *by;
     const sherd_product_options *opt;
 } share_attempt;
 
+/* Plans with primes below 256 (`bytes`), or of 23 bits. */
+static int code_share_by(const share_attempt *t, const sherd__nodes *nodes, bool bytes,
+                         double *tasks, sherd_diag *d)
+{
+    sherd__prepared *p = t->p;
+    const byte_use use = { bytes ? nodes : NULL, t->m->a.cols };
+    int err = choose_primes(p, t->m->a.cols, use, d);
+    if (err || p->bytes != bytes) return err ? err : SHERD_EUNSUPPORTED;
+    err = sherd__share_code_fit(p, t->by, t->m->a.rows, nodes, t->opt, d);
+    if (err) return err;
+    size_t depth = sherd__share_code_depth(p, t->m->a.cols);
+    const work k = { .rows = sherd__share_code_rows(p, t->m->a.rows),
+                     .left = depth,
+                     .each = 1,
+                     .right = t->m->b.cols,
+                     .inner = depth };
+    err = fit(p, &k, 0, nodes, t->opt, d);
+    if (!err) *tasks = tasks_of(&p->plan, &k);
+    return err;
+}
+
+/* Bytes may be impossible: the smallest prime has too few points for the nodes, or the memory does
+ * not hold what checks them. */
 static int code_share(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
 {
     const share_attempt *t = ctx;
-    sherd__prepared *p = t->p;
-    int err = choose_code(p, t->a.rows, nodes, t->opt, d);
-    const work k = { .rows = err ? 0 : (t->a.rows + p->code.blocks - 1) / p->code.blocks,
-                     .left = t->a.cols,
-                     .each = 1,
-                     .right = t->b.cols,
-                     .inner = t->a.cols };
-    if (!err) err = fit(p, &k, 0, nodes, t->opt, d);
-    if (!err) *tasks = tasks_of(&p->plan, &k);
-    return err;
+    if (sherd__share_codes_b(t->opt) && !code_share_by(t, nodes, true, tasks, NULL))
+        return SHERD_OK;
+    return code_share_by(t, nodes, false, tasks, d);
+}
+
+/* Plans a product by one code. */
+static int plan_code(const share_attempt *t, const sherd__nodes *nodes, sherd_diag *d)
+{
+    share_attempt own = *t;
+    double tasks;
+    return own.by->complete ? code_share(&own, nodes, &tasks, d)
+                            : for_most(nodes, own.opt, code_share, &own, d);
+}
+
+/* Plans by the code that is asked for, or by the one with the least predicted time of those that
+ * are possible. */
+static int plan_best(share_attempt *t, const sherd__nodes *nodes, sherd_diag *d)
+{
+    const sherd__code *asked = sherd__share_code_asked(t->opt);
+    const sherd__code *best = sherd__codes[0];
+    double least = INFINITY;
+    for (size_t i = 0; sherd__codes[i] && !asked; i++) {
+        sherd_diag own = { 0 };
+        t->by = sherd__codes[i];
+        if (plan_code(t, nodes, &own)) continue;
+        double seconds = sherd__share_code_seconds(t->p, t->m, nodes, t->opt);
+        if (seconds >= least) continue;
+        least = seconds;
+        best = t->by;
+    }
+    t->by = asked ? asked : best;
+    return plan_code(t, nodes, d);
 }
 
 static int share_prepare(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
@@ -530,9 +583,9 @@ static int share_prepare(sherd__prepared *p, const sherd__matrices *m, const she
 {
     const sherd__nodes some = able(nodes, false);
     p->exact = true;
-    share_attempt t = { p, m->a, m->b, opt };
+    share_attempt t = { p, m, NULL, opt };
     int err = bounds(p, m->a, m->b, m->a.cols, opt, d);
-    if (!err) err = for_most(&some, opt, code_share, &t, d);
+    if (!err) err = plan_best(&t, &some, d);
     if (err) return err;
     p->slots = p->code.shares;
     p->size_b = sherd_dtype_size((sherd_dtype)sherd__partition_dtype(m->b, true, &p->fixed_b));
@@ -549,11 +602,12 @@ static int share_range(sherd_view a, sherd_view b, const sherd_product_options *
 static void share_report(const sherd__prepared *p, sherd_report *r)
 {
     r->blocks = p->code.blocks;
+    r->code = sherd__share_code_number(p->coded_by);
 }
 
 const sherd__planner sherd__share_planner = {
     .range = share_range,
-    .least = share_least,
+    .least = sherd__share_least,
     .prepare = share_prepare,
     .keep = share_keep,
     .right = share_right,

@@ -42,7 +42,8 @@ static uint32_t right_number(const count *c, sherd__cell cell)
 static double values_of(const sherd__fragment_info *i)
 {
     double len = (double)(i->len - 8 * (uint64_t)i->groups), rows = (double)i->rows;
-    if (i->dtype == SHERD__RESIDUES) return len / 3; /* of all primes together */
+    if (i->dtype == SHERD__RESIDUES) return len / 3;    /* of all primes together */
+    if (sherd__fragment_is_bytes(i->dtype)) return len; /* with those beyond the edges of tiles */
     double each = (double)sherd_dtype_size((sherd_dtype)i->dtype),
            width = sherd__csr_width(i->cols);
     return i->encoding == SHERD__CSR ? (len - rows * width) / (each + width) : len / each;
@@ -53,6 +54,7 @@ static double values_of(const sherd__fragment_info *i)
 static void count_converted(count *c, const sherd__fragment_info *i, bool right, double times)
 {
     double entries = values_of(i) * times;
+    if (sherd__fragment_is_bytes(i->dtype)) return;
     unsigned primes = c->shape.primes_len;
     if (i->dtype == SHERD__RESIDUES) {
         c->t->unpacked += (double)i->len * times;
@@ -72,6 +74,7 @@ static void count_converted(count *c, const sherd__fragment_info *i, bool right,
  * packed residues for the others. */
 static void count_resident_converted(count *c, const sherd__fragment_info *i, double times)
 {
+    if (sherd__fragment_is_bytes(i->dtype)) return;
     bool kept = i->dtype != SHERD__RESIDUES && c->p->plan.panel_rows <= NODE_NARROW;
     double converted = kept && times > 2 ? 2 : times;
     count_converted(c, i, true, converted);
@@ -101,7 +104,8 @@ static void count_answers(count *c, uint32_t slot, const sherd__cell_sizes *s, u
     else if (real)
         c->products[slot] += n * (s->left.dtype == SHERD_F64 ? 1 : node_panels(s->left.rows));
     count_converted(c, &s->left, false, n * node_panels(s->result.cols));
-    if (s->right.len && s->right.dtype != SHERD__RESIDUES) c->t->residues = false;
+    bool residues = s->right.dtype == SHERD__RESIDUES || sherd__fragment_is_bytes(s->right.dtype);
+    if (s->right.len && !residues) c->t->residues = false;
 }
 
 /* Returns how many of the numbers from, from + step, ... have as many digits to the base 128 as
@@ -158,7 +162,8 @@ static void count_cells(count *c, sherd__cell cell, const sherd__cell_sizes *s, 
     t->in += n * sherd__size_result(&s->result, attempt);
     t->answer += n * s->result.len;
     double each = values_of(&s->left) * (double)s->result.cols;
-    bool residues = s->left.dtype == SHERD__RESIDUES;
+    bool residues = s->left.dtype == SHERD__RESIDUES || sherd__fragment_is_bytes(s->left.dtype);
+    t->bytes = t->bytes || sherd__fragment_is_bytes(s->left.dtype);
     double flops = 2 * each * (task.primes_len && !residues ? task.primes_len : 1) * n;
     t->flops += flops;
     if (!streams(c, s)) t->multiplied += flops;

@@ -13,19 +13,41 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "schemes/share/internal.h"
+#include "schemes/share/bytes.h"
+#include "schemes/share/bytes_state.h"
 
 /* --- check vectors --------------------------------------------------------------------------- */
 
+static void drop(void **p)
+{
+    sherd__share_forget(*p);
+    *p = NULL;
+}
+
 /* Draws TRIALS vectors of n residues for each prime. */
-static int draw(const share *d, size_t n, double **out)
+static int draw(const share *d, size_t n, void **out)
 {
     if (*out) return SHERD_OK;
-    *out = sherd__share_secret(d->p.primes_len, TRIALS, n, sizeof **out);
-    if (!*out) return SHERD_ENOMEM;
-    for (uint32_t q = 0; q < d->p.primes_len; q++)
-        sherd__fvp_draw(&d->p.entropy, d->p.primes[q], TRIALS * n, *out + q * TRIALS * n);
+    double *x = sherd__share_secret(d->p.primes_len, TRIALS, n, sizeof *x);
+    *out = x;
+    if (!x) return SHERD_ENOMEM;
+    if (d->bytes) {
+        int err = sherd__share_bytes_draw(d, n, *out);
+        if (err) drop(out);
+        return err;
+    }
+    for (uint32_t q = 0; q < d->p.primes_len; q++, x += TRIALS * n)
+        sherd__fvp_draw(&d->p.entropy, d->p.primes[q], TRIALS * n, x);
     return SHERD_OK;
+}
+
+/* Lays out vectors of n byte residues by which rows are multiplied. */
+static int lay(const share *d, const void *x, size_t n, void **out)
+{
+    *out = sherd__share_secret(sherd__share_bytes_laid_vectors(d, n), 1, 1, 1);
+    int err = *out ? sherd__share_bytes_lay(d, x, n, *out) : SHERD_ENOMEM;
+    if (err) drop(out);
+    return err;
 }
 
 int sherd__share_draw_r(share *d, uint32_t panel)
@@ -36,18 +58,25 @@ int sherd__share_draw_r(share *d, uint32_t panel)
 
 int sherd__share_draw_s(share *d, uint32_t tile)
 {
-    return draw(d, share_tile_width(d, tile), &d->tile[tile].s);
+    const size_t width = share_tile_width(d, tile);
+    void **s = &d->tile[tile].s, *x = NULL;
+    if (!d->bytes) return draw(d, width, s);
+    int err = *s ? SHERD_OK : draw(d, width, &x);
+    if (!err && x) err = lay(d, x, width, s);
+    drop(&x);
+    return err;
 }
 
 int sherd__share_draw_rt(share *d)
 {
-    return draw(d, d->k, &d->rt);
+    int err = draw(d, d->k, &d->rt);
+    if (err || !d->bytes || d->bytes->rt) return err;
+    return lay(d, d->rt, d->k, &d->bytes->rt);
 }
 
-static void drop(double **p)
+const void *sherd__share_rt(const share *d)
 {
-    sherd__share_forget(*p);
-    *p = NULL;
+    return d->bytes ? d->bytes->rt : d->rt;
 }
 
 void sherd__share_forget_right(share *d)
@@ -58,8 +87,7 @@ void sherd__share_forget_right(share *d)
     }
     for (size_t i = 0; d->spot && i < (size_t)d->tiles * d->panels; i++) {
         drop(&d->spot[i].ds);
-        sherd__share_forget(d->spot[i].gram);
-        d->spot[i].gram = NULL;
+        drop(&d->spot[i].gram);
     }
 }
 
@@ -73,6 +101,7 @@ void sherd__share_redraw(share *d)
     }
     d->held = 0;
     drop(&d->rt);
+    if (d->bytes) drop(&d->bytes->rt);
     drop(&d->across);
     drop(&d->spread);
     sherd__share_forget_right(d);
@@ -81,7 +110,7 @@ void sherd__share_redraw(share *d)
 void sherd__share_put_by(share *d, share_panel *p, size_t rows)
 {
     size_t each = d->p.primes_len * TRIALS * sizeof(double), all = 0;
-    if (p->ru) all += each * d->a.terms * d->k;
+    if (p->ru) all += each * d->a.terms * d->depth;
     if (p->ur) all += each * d->a.terms * rows;
     d->held -= p->held;
     p->held = 0;
@@ -95,15 +124,31 @@ void sherd__share_put_by(share *d, share_panel *p, size_t rows)
 
 /* --- projections ----------------------------------------------------------------------------- */
 
+/* The same of byte residues: D has a span, B none. */
+static int project_bytes(share *d, const share_source *of, const share_probe *probe, void *x)
+{
+    const bool left = of->o == &d->a;
+    const share_bytes_probe bytes = {
+        .r = probe->r, .left = probe->r ? x : NULL, .s = probe->s, .right = probe->s ? x : NULL
+    };
+    return sherd__share_bytes_pass(d, of, left, NULL, &bytes);
+}
+
 /* Makes a pass without shares. *out receives the probe's result (len numbers for each term, prime
  * and trial), of windows if the operand has some. */
 static int project(share *d, const share_operand *o, sherd__masks *masks, const share_span *span,
-                   share_probe probe, double **out)
+                   share_probe probe, void **out)
 {
     if (*out) return SHERD_OK;
     size_t len = probe.r ? span->cols : span->rows * (o->windows ? o->windows->count : 1);
-    double *x = sherd__share_secret(d->p.primes_len * TRIALS, o->terms, len, sizeof *x);
+    void *x = sherd__share_secret(d->p.primes_len * TRIALS, o->terms, len, sizeof(double));
     if (!x) return SHERD_ENOMEM;
+    if (d->bytes) {
+        int err = project_bytes(d, &(share_source){ o, masks, span }, &probe, x);
+        if (err) sherd__share_forget(x);
+        else *out = x;
+        return err;
+    }
     if (probe.r) probe.left = x;
     else probe.right = x;
     int err = sherd__share_pass(d, &d->scratch, &(share_source){ o, masks, span }, NULL, &probe);
@@ -122,7 +167,13 @@ static int project_product(share *d, uint32_t tile, uint32_t panel)
     int err = sherd__share_draw_r(d, panel);
     if (!err) err = project(d, &d->a, d->a_masks, &a, (share_probe){ .r = l->r }, &l->ru);
     if (!err) err = sherd__share_draw_s(d, tile);
-    return err ? err : project(d, &d->b, d->b_masks, &b, (share_probe){ .s = r->s }, &r->vs);
+    if (err || !d->bytes)
+        return err ? err : project(d, &d->b, d->b_masks, &b, (share_probe){ .s = r->s }, &r->vs);
+    if (r->vs) return SHERD_OK;
+    r->vs = sherd__share_secret(d->p.primes_len * CHECKS, d->b.terms, d->depth, 1);
+    err = r->vs ? sherd__share_bytes_project_b(d, tile, r->s, r->vs) : SHERD_ENOMEM;
+    if (err) drop(&r->vs);
+    return err;
 }
 
 /* Projects A*r of a panel and D*s of a position. */
@@ -131,7 +182,8 @@ static int project_transposed(share *d, uint32_t tile, uint32_t panel, share_spo
     share_panel *l = share_panel_of(d, panel);
     const share_span a = sherd__share_span_a(d, panel), b = sherd__share_span_d(d, tile, panel);
     int err = sherd__share_draw_rt(d);
-    if (!err) err = project(d, &d->a, d->a_masks, &a, (share_probe){ .s = d->rt }, &l->ur);
+    if (!err)
+        err = project(d, &d->a, d->a_masks, &a, (share_probe){ .s = sherd__share_rt(d) }, &l->ur);
     if (!err) err = sherd__share_draw_s(d, tile);
     const share_probe s = { .s = d->tile[tile].s };
     return err ? err : project(d, &d->b, d->b_masks, &b, s, &spot->ds);
@@ -146,8 +198,16 @@ static int table(share *d, uint32_t tile, uint32_t panel, share_spot *spot)
     if (err) return err;
     const double *x = d->transposed ? share_panel_of(d, panel)->ur : share_panel_of(d, panel)->ru;
     const double *y = d->transposed ? spot->ds : d->tile[tile].vs;
-    size_t len = d->transposed ? sherd__share_answer_rows(d, panel) : d->k;
+    size_t len = d->transposed ? sherd__share_answer_rows(d, panel) : d->depth;
     uint32_t trials = d->p.primes_len * TRIALS;
+    if (d->bytes) {
+        spot->gram = sherd__share_secret(d->p.primes_len * CHECKS * CHECKS, d->a.terms, d->b.terms,
+                                         1);
+        if (!spot->gram) return SHERD_ENOMEM;
+        sherd__share_bytes_table(d, (const void *)x, (const void *)y, len, spot->gram);
+        drop(&spot->ds);
+        return SHERD_OK;
+    }
     uint32_t *g = sherd__share_secret(trials, d->a.terms, d->b.terms, sizeof *g);
     if (!g) return SHERD_ENOMEM;
     spot->gram = g;
@@ -172,7 +232,7 @@ static uint32_t expected(const share *d, const share_spot *spot, uint32_t q, uin
 {
     uint32_t p = d->p.primes[q], la = d->a.terms, lb = d->b.terms;
     const double *wa = d->a.w[q] + (size_t)slot * la, *wb = d->b.w[q] + (size_t)slot * lb;
-    const uint32_t *g = spot->gram + ((size_t)q * TRIALS + t) * la * lb;
+    const uint32_t *g = (const uint32_t *)spot->gram + ((size_t)q * TRIALS + t) * la * lb;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < la; i++) {
         uint64_t row = 0;
@@ -188,7 +248,7 @@ static int judge(const share *d, sherd__cell c, uint32_t q, const double *r, siz
 {
     const share_spot *spot = share_spot_of(d, c.tile, c.panel);
     size_t width = share_tile_width(d, c.tile);
-    const double *s = d->tile[c.tile].s + q * TRIALS * width;
+    const double *s = (const double *)d->tile[c.tile].s + q * TRIALS * width;
     const double *const rs[] = { r, r + rows }, *const ss[] = { s, s + width };
     uint32_t rys[TRIALS];
     if (sherd__fvp_answer(body, rows, width, rs, ss, d->p.primes[q], rys)) return SHERD_EWRONG;
@@ -205,8 +265,12 @@ int sherd__share_check(void *ctx, sherd__cell c, const uint8_t *body)
     int err = table(d, c.tile, c.panel, spot);
     size_t rows = d->transposed ? d->k : sherd__share_answer_rows(d, c.panel);
     size_t part = rows * share_tile_width(d, c.tile) * SHERD__RESIDUE_BYTES;
-    for (uint32_t q = 0; q < d->p.primes_len && !err; q++) {
-        const double *r = d->rt ? d->rt + q * TRIALS * rows : NULL;
+    if (!err && d->bytes) {
+        const void *r = d->transposed ? d->rt : share_panel_of(d, c.panel)->r;
+        err = sherd__share_bytes_judge(d, c, r, d->tile[c.tile].s, rows, body);
+    }
+    for (uint32_t q = 0; q < d->p.primes_len && !err && !d->bytes; q++) {
+        const double *r = d->rt ? (const double *)d->rt + q * TRIALS * rows : NULL;
         if (!d->transposed) err = sherd__share_spread(d, c.panel, q, &r);
         if (!err) err = judge(d, c, q, r, rows, body + q * part);
     }

@@ -1,6 +1,6 @@
 /*
- * Decoding: any `threshold` accepted answers of a position are values of one polynomial, and the
- * blocks of C are its values at the blocks' points. Their residues are interpolated for each prime,
+ * Decoding: the blocks of C are weighted sums of any `threshold` accepted answers of a position
+ * (crypto/code.h), or C itself is, if A was cut by columns. Residues are summed for each prime,
  * recombined and rounded once, in pieces that stay in cache, directly into C. No error depends on
  * the values: only verified answers come here, and an error that depended on the decoded values
  * would be an oracle.
@@ -16,7 +16,7 @@
 #include "core/alloc.h"
 #include "matrix/exact.h"
 #include "matrix/residue.h"
-#include "schemes/share/internal.h"
+#include "schemes/share/bytes.h"
 
 #define PIECE 1024u /* values of a block that are decoded together */
 
@@ -25,7 +25,17 @@
 /* Returns the number of rows of weights: one for each block, or one for their sum. */
 static uint32_t weight_rows(const share *d)
 {
-    return d->transposed ? 1 : d->p.code.blocks;
+    return d->transposed ? 1 : share_row_blocks(d);
+}
+
+/* Turns weights of one prime into bytes, times the factor of the recombination. */
+static void narrow(const share *d, uint32_t q, const double *w, size_t n, int8_t *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        double x = w[i] * d->crt_bytes.fold[q];
+        sherd__residue_from_f64(&x, 1, d->p.primes[q], &x);
+        out[i] = (int8_t)x;
+    }
 }
 
 static int make_weights(const share *d, const uint32_t *slots, double *w)
@@ -34,8 +44,8 @@ static int make_weights(const share *d, const uint32_t *slots, double *w)
     double *one = sherd__alloc(len * sizeof *one);
     if (!one) return SHERD_ENOMEM;
     for (uint32_t q = 0; q < d->p.primes_len; q++) {
-        for (uint32_t j = 0; j < d->p.code.blocks; j++) {
-            sherd__lcc_decode_weights(&d->p.code, d->p.primes[q], j, slots, len, one);
+        for (uint32_t j = 0; j < share_row_blocks(d); j++) {
+            d->p.by->decode(&d->p.code, d->p.primes[q], j, slots, len, one);
             for (uint32_t i = 0; i < len; i++) w[i] += one[i]; /* at most 64 below 2^22: exact */
             if (!d->transposed) w += len;
         }
@@ -48,7 +58,7 @@ static int make_weights(const share *d, const uint32_t *slots, double *w)
 }
 
 /* Returns the weights of a set of slots, ascending; most positions use one of a few sets. */
-static int weights_of(share *d, const uint32_t *slots, const double **out)
+static int weights_of(share *d, const uint32_t *slots, const void **out)
 {
     uint32_t len = d->threshold;
     for (uint32_t i = 0; i < SHARE_WEIGHTS; i++) {
@@ -66,6 +76,9 @@ static int weights_of(share *d, const uint32_t *slots, const double **out)
     uint32_t *copy = sherd__alloc(len * sizeof *copy);
     double *w = sherd__calloc((size_t)d->p.primes_len * weight_rows(d), len * sizeof *w);
     int err = copy && w ? make_weights(d, slots, w) : SHERD_ENOMEM;
+    size_t each = weight_rows(d) * (size_t)len;
+    for (uint32_t q = 0; q < d->p.primes_len && !err && d->bytes; q++)
+        narrow(d, q, w + q * each, each, (int8_t *)w + q * each); /* in front of what is read */
     if (err) {
         sherd__free(copy);
         sherd__free(w);
@@ -83,23 +96,44 @@ typedef struct answers {
     const uint32_t *slots;
     const uint8_t **bodies; /* in ascending order of slots */
     const uint8_t **at;     /* scratch */
-    const double *w;
+    const void *w;
     size_t rows, width; /* of each answer */
     uint32_t tile, panel;
 } answers;
 
-/* Interpolates values [from, from+n) of every answer: out[q][row of weights], PIECE each. */
+/* Interpolates values [from, from+n) of every answer: bytes at d->line, [q][row of weights], PIECE
+ * each. */
+static void interpolate_bytes(share *d, const answers *a, size_t from, size_t n)
+{
+    uint8_t *out[SHERD__LCC_BLOCKS_MAX];
+    const int8_t *w = a->w;
+    const uint32_t rows = weight_rows(d);
+    for (uint32_t q = 0; q < d->p.primes_len; q++, w += (size_t)rows * d->threshold) {
+        for (uint32_t i = 0; i < d->threshold; i++)
+            a->at[i] = a->bodies[i] + q * a->rows * a->width + from;
+        for (uint32_t j = 0; j < rows; j++)
+            out[j] = (uint8_t *)d->line + ((size_t)q * rows + j) * PIECE;
+        sherd__bytes_combine(w, rows, d->threshold, d->p.primes[q], false, a->at, n, out);
+    }
+}
+
+/* The same in doubles, or of bytes. */
 static int interpolate(share *d, const answers *a, size_t from, size_t n)
 {
+    if (d->bytes) {
+        interpolate_bytes(d, a, from, n);
+        return SHERD_OK;
+    }
     double *out[SHERD__LCC_BLOCKS_MAX];
     uint32_t rows = weight_rows(d);
     size_t part = a->rows * a->width;
     for (uint32_t q = 0; q < d->p.primes_len; q++) {
         for (uint32_t i = 0; i < d->threshold; i++)
             a->at[i] = a->bodies[i] + (q * part + from) * SHERD__RESIDUE_BYTES;
-        for (uint32_t j = 0; j < rows; j++) out[j] = d->line + ((size_t)q * rows + j) * PIECE;
-        int err = sherd__lcc_decode(a->w + (size_t)q * rows * d->threshold, rows, d->threshold,
-                                    d->p.primes[q], a->at, n, out);
+        for (uint32_t j = 0; j < rows; j++)
+            out[j] = (double *)d->line + ((size_t)q * rows + j) * PIECE;
+        int err = sherd__lcc_decode((const double *)a->w + (size_t)q * rows * d->threshold, rows,
+                                    d->threshold, d->p.primes[q], a->at, n, out);
         if (err) return SHERD_EWRONG;
     }
     return SHERD_OK;
@@ -107,9 +141,16 @@ static int interpolate(share *d, const answers *a, size_t from, size_t n)
 
 static void recombine(const share *d, uint32_t row, size_t n, double *out)
 {
-    const double *residues[4];
+    const double *residues[SHERD__TABLE_PRIMES];
+    const uint8_t *bytes[SHERD__BYTE_PRIMES];
+    for (uint32_t q = 0; q < d->p.primes_len && d->bytes; q++)
+        bytes[q] = (const uint8_t *)d->line + ((size_t)q * weight_rows(d) + row) * PIECE;
+    if (d->bytes) {
+        sherd__bytes_crt_f64(&d->crt_bytes, bytes, n, d->a.fixed.scale + d->b.fixed.scale, out);
+        return;
+    }
     for (uint32_t q = 0; q < d->p.primes_len; q++)
-        residues[q] = d->line + ((size_t)q * weight_rows(d) + row) * PIECE;
+        residues[q] = (const double *)d->line + ((size_t)q * weight_rows(d) + row) * PIECE;
     sherd__crt_f64(&d->crt, residues, n, d->a.fixed.scale + d->b.fixed.scale, out);
 }
 
@@ -139,12 +180,12 @@ static int decode_blocks(share *d, const answers *a)
     size_t all = a->rows * a->width;
     share_span span = sherd__share_span_a(d, a->panel);
     size_t to = span.from - d->rows.first, each = d->each; /* first row of the part in C */
-    double *x = d->line + (size_t)d->p.primes_len * weight_rows(d) * PIECE;
+    double *x = (double *)d->line + (size_t)d->p.primes_len * weight_rows(d) * PIECE;
     for (size_t from = 0; from < all; from += PIECE) {
         size_t n = all - from < PIECE ? all - from : PIECE;
         int err = interpolate(d, a, from, n);
         if (err) return err;
-        for (uint32_t j = 0; j < d->p.code.blocks; j++) {
+        for (uint32_t j = 0; j < share_row_blocks(d); j++) {
             recombine(d, j, n, x);
             const place_in rows = { (to + j * span.height + span.at) * each,
                                     (to + span.limit) * each };
@@ -158,8 +199,18 @@ static int decode_blocks(share *d, const answers *a)
  * group's sum in d->line. */
 static void add_panel(const share *d, share_tile *tile, size_t all, size_t from, size_t n)
 {
-    for (uint32_t q = 0; q < d->p.primes_len; q++) {
-        double *sum = tile->sum + q * all + from, *add = d->line + (size_t)q * PIECE;
+    static const int8_t ones[2] = { 1, 1 };
+    for (uint32_t q = 0; q < d->p.primes_len && d->bytes; q++) {
+        uint8_t *sum = (uint8_t *)tile->sum + q * all + from, both[PIECE], *to = both;
+        uint8_t *add = (uint8_t *)d->line + (size_t)q * PIECE;
+        sherd__bytes_combine(ones, 1, 2, d->p.primes[q], false, (const uint8_t *[]){ sum, add }, n,
+                             &to);
+        memcpy(sum, both, n);
+        memcpy(add, both, n);
+    }
+    for (uint32_t q = 0; q < d->p.primes_len && !d->bytes; q++) {
+        double *sum = (double *)tile->sum + q * all + from;
+        double *add = (double *)d->line + (size_t)q * PIECE;
         for (size_t i = 0; i < n; i++) add[i] += sum[i];
         sherd__residue_from_f64(add, n, d->p.primes[q], add);
         memcpy(sum, add, n * sizeof *sum);
@@ -171,10 +222,10 @@ static void add_panel(const share *d, share_tile *tile, size_t all, size_t from,
 static void add_group(const share *d, share_tile *tile, size_t all, size_t from, size_t n,
                       double *x)
 {
-    const double *residues[4];
+    const double *residues[SHERD__TABLE_PRIMES];
     for (uint32_t q = 0; q < d->p.primes_len; q++) {
-        residues[q] = d->line + (size_t)q * PIECE;
-        memset(tile->sum + q * all + from, 0, n * sizeof *tile->sum);
+        residues[q] = (const double *)d->line + (size_t)q * PIECE;
+        memset((double *)tile->sum + q * all + from, 0, n * sizeof(double));
     }
     sherd__crt_f64(&d->crt, residues, n, 0, x);
     for (size_t i = 0; i < n; i++) tile->whole[from + i] += (int64_t)x[i];
@@ -182,7 +233,7 @@ static void add_group(const share *d, share_tile *tile, size_t all, size_t from,
 
 static int room_for_sum(const share *d, share_tile *tile, size_t all)
 {
-    if (!tile->sum) tile->sum = sherd__share_secret(d->p.primes_len, all, 1, sizeof *tile->sum);
+    if (!tile->sum) tile->sum = sherd__share_secret(d->p.primes_len, all, 1, sizeof(double));
     if (d->group && !tile->whole) tile->whole = sherd__share_secret(all, 1, 1, sizeof *tile->whole);
     return tile->sum && (tile->whole || !d->group) ? SHERD_OK : SHERD_ENOMEM;
 }
@@ -192,7 +243,7 @@ static int decode_sum(share *d, const answers *a)
 {
     share_tile *tile = &d->tile[a->tile];
     size_t all = a->rows * a->width;
-    double *x = d->line + (size_t)d->p.primes_len * PIECE;
+    double *x = (double *)d->line + (size_t)d->p.primes_len * PIECE;
     int shift = d->a.fixed.scale + d->b.fixed.scale, err = room_for_sum(d, tile, all);
     if (err) return err;
     bool last = tile->decoded + 1 == d->panels;
@@ -292,7 +343,7 @@ int sherd__share_decode(void *ctx, uint32_t tile, uint32_t panel, const uint32_t
     int err = order && by ? SHERD_OK : SHERD_ENOMEM;
     assert(len == d->threshold && !share_spot_of(d, tile, panel)->decoded);
     size_t room = ((size_t)d->p.primes_len * d->p.code.blocks + 1) * PIECE;
-    if (!err && !d->line && !(d->line = sherd__share_secret(room, 1, 1, sizeof *d->line)))
+    if (!err && !d->line && !(d->line = sherd__share_secret(room, 1, 1, sizeof(double))))
         err = SHERD_ENOMEM;
     if (!err) {
         memcpy(order, slots, len * sizeof *order);

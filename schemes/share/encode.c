@@ -100,6 +100,20 @@ static int bind(const share_scratch *s, const share_operand *o, const share_span
     return err;
 }
 
+/* Reads one row of blocks that are ranges of columns. */
+static void load_columns(share_scratch *s, const share_operand *o, const share_span *span,
+                         size_t row, size_t to)
+{
+    size_t at = 0, from = span->from + span->at + row;
+    for (size_t j = 0; j < o->blocks; j++, at += span->block_cols) {
+        double *out = s->data + j * s->room + to * span->cols;
+        size_t left = at < o->v.cols ? o->v.cols - at : 0;
+        size_t n = left < span->cols ? left : span->cols;
+        if (n) sherd__fixed_row(&o->fixed, o->v, from, at, n, out);
+        memset(out + n, 0, (span->cols - n) * sizeof *out);
+    }
+}
+
 int sherd__share_load(share_scratch *s, const share_operand *o, const share_span *span, size_t row,
                       size_t rows, sherd__binding_hash *h)
 {
@@ -107,6 +121,10 @@ int sherd__share_load(share_scratch *s, const share_operand *o, const share_span
     double *to[SHERD__LCC_BLOCKS_MAX];
     for (size_t i = 0; i < rows; i++) {
         size_t count = 0;
+        if (span->block_cols) {
+            load_columns(s, o, span, row + i, i);
+            continue;
+        }
         for (size_t j = 0; j < o->blocks; j++) {
             double *out = s->data + j * s->room + i * span->cols;
             size_t at = j * span->height + span->at + row + i;
@@ -172,8 +190,9 @@ static void project_left(const share *d, const share_piece *piece, const double 
         uint32_t first = q, end = q + 1;
         if (same && j < o->blocks) end = q == 0 ? d->p.primes_len : q;
         for (uint32_t i = first; i < end; i++) {
-            const double *r = probe->r + (size_t)i * TRIALS * span->rows + piece->row;
-            double *acc = probe->left + ((size_t)i * TRIALS * o->terms + j) * cols;
+            const double *r = (const double *)probe->r + (size_t)i * TRIALS * span->rows +
+                              piece->row;
+            double *acc = (double *)probe->left + ((size_t)i * TRIALS * o->terms + j) * cols;
             sum[i - first] = (sherd__fvp_sum){ d->p.primes[i],
                                                { r, r + span->rows },
                                                { acc, acc + (size_t)o->terms * cols } };
@@ -192,12 +211,13 @@ static void project_right(const share *d, share_scratch *sc, const share_piece *
     const uint32_t q = piece->q;
     const size_t trial = (size_t)q * TRIALS, cols = w ? w->row : span->cols;
     const size_t each = w ? w->count : 1;
-    const double *s = probe->s + trial * cols;
+    const double *s = (const double *)probe->s + trial * cols;
+    double *right = probe->right;
     const double *const ss[] = { s, s + cols };
     for (uint32_t j = 0; j < o->terms; j++) {
         size_t at = trial * o->terms + j, next = at + o->terms;
-        double *const out[] = { probe->right + (at * span->rows + piece->row) * each,
-                                probe->right + (next * span->rows + piece->row) * each };
+        double *const out[] = { right + (at * span->rows + piece->row) * each,
+                                right + (next * span->rows + piece->row) * each };
         if (w) sherd__share_windows_right(d, sc, term[j], piece->rows, ss, d->p.primes[q], out);
         else sherd__fvp_right(term[j], piece->rows, cols, cols, ss, d->p.primes[q], out);
     }

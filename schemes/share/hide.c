@@ -10,18 +10,40 @@
 #include "core/alloc.h"
 #include "core/wipe.h"
 #include "crypto/fragment_make.h"
-#include "schemes/share/internal.h"
+#include "schemes/share/bytes.h"
 
-size_t sherd__share_bytes(const share *d, size_t rows, size_t cols)
+size_t sherd__share_bytes(const share *d, share_side side, size_t rows, size_t cols)
 {
-    return rows * cols * SHERD__RESIDUE_BYTES * d->p.primes_len;
+    if (d->bytes && side == SHARE_LEFT) return sherd__share_bytes_laid(d, rows, cols);
+    if (d->bytes && side == SHARE_RIGHT) return sherd__share_bytes_laid(d, cols, rows);
+    return rows * cols * (d->bytes ? 1 : SHERD__RESIDUE_BYTES) * d->p.primes_len;
+}
+
+sherd__fragment_info sherd__share_residues(const share *d, share_side side, size_t rows,
+                                           size_t cols)
+{
+    static const uint8_t bytes[] = { SHERD__BYTES_LEFT, SHERD__BYTES_RIGHT, SHERD__BYTES };
+    return (sherd__fragment_info){
+        .origin = side == SHARE_ANSWER ? SHERD__RESULT : SHERD__HIDDEN,
+        .dtype = d->bytes ? bytes[side] : SHERD__RESIDUES,
+        .primes = (uint8_t)d->p.primes_len,
+        .rows = rows,
+        .cols = cols,
+        .len = sherd__share_bytes(d, side, rows, cols),
+    };
+}
+
+size_t sherd__share_tile_runs(const share *d)
+{
+    if (d->bytes) return sherd__share_bytes_runs(d);
+    return d->loop.rows ? (d->depth + d->loop.rows - 1) / d->loop.rows : 0;
 }
 
 share_part sherd__share_part(const share *d, uint32_t panel)
 {
     size_t i = (d->first + panel) / d->part_panels, from = i * d->p.part_rows;
     size_t rows = d->n - from < d->p.part_rows ? d->n - from : d->p.part_rows;
-    return (share_part){ from, rows, i * d->h, (rows - 1) / d->p.code.blocks + 1 };
+    return (share_part){ from, rows, i * d->h, (rows - 1) / share_row_blocks(d) + 1 };
 }
 
 static size_t panel_at(const share *d, uint32_t panel)
@@ -46,7 +68,8 @@ share_span sherd__share_span_a(const share *d, uint32_t panel)
     size_t at = panel_at(d, panel);
     return (share_span){ .row = p.row + at,
                          .rows = sherd__share_panel_rows(d, panel),
-                         .cols = d->p.a.cols,
+                         .cols = d->windows.count ? d->p.a.cols : d->depth,
+                         .block_cols = share_cuts_inner(d) ? d->depth : 0,
                          .at = at,
                          .height = p.height,
                          .from = p.from,
@@ -72,12 +95,12 @@ share_span sherd__share_span_d(const share *d, uint32_t tile, uint32_t panel)
 
 share_span sherd__share_span_b(const share *d, uint32_t tile)
 {
-    return (share_span){ .rows = d->k,
+    return (share_span){ .rows = d->depth,
                          .col = (size_t)tile * d->tile_cols,
                          .cols = share_tile_width(d, tile),
-                         .height = d->k,
+                         .height = d->depth,
                          .limit = d->k,
-                         .run = tile * share_tile_runs(d) };
+                         .run = tile * sherd__share_tile_runs(d) };
 }
 
 static void drop(uint8_t *bytes, size_t len)
@@ -116,32 +139,54 @@ static int batch_open(const share *d, share_batch *b, uint32_t slot, size_t len)
     return SHERD_OK;
 }
 
+/* One pass over A (SHARE_LEFT) or D. */
+static int pass(share *d, const share_source *of, share_side side, uint8_t *const *out,
+                const share_probe *probe)
+{
+    if (!d->bytes) return sherd__share_pass(d, &d->scratch, of, out, probe);
+    const share_bytes_probe bytes = { .r = probe ? probe->r : NULL,
+                                      .left = probe ? probe->left : NULL,
+                                      .s = probe ? probe->s : NULL,
+                                      .right = probe ? probe->right : NULL };
+    return sherd__share_bytes_pass(d, of, side == SHARE_LEFT, out, probe ? &bytes : NULL);
+}
+
 /* Makes the share of one slot that is not held. */
-static int make_one(share *d, const share_source *of, uint32_t slot, size_t len, uint8_t **out)
+static int make_one(share *d, const share_source *of, share_side side, uint32_t slot, size_t len,
+                    uint8_t **out)
 {
     uint8_t *wanted[SHERD__LCC_SHARES_MAX] = { 0 };
     uint8_t *bytes = wanted[slot] = sherd__alloc_large(len);
     if (!bytes) return SHERD_ENOMEM;
-    int err = sherd__share_pass(d, &d->scratch, of, wanted, NULL);
+    int err = pass(d, of, side, wanted, NULL);
     if (err) drop(bytes, len);
     else *out = bytes;
     return err;
 }
 
-static int take(share *d, share_batch *b, const share_source *of, const share_probe *probe,
-                uint32_t slot, uint8_t **out)
+/* The share of a slot, and the batch that holds it. */
+typedef struct wanted_share {
+    share_batch *batch;
+    share_side side;
+    uint32_t slot;
+} wanted_share;
+
+static int take(share *d, wanted_share want, const share_source *of, const share_probe *probe,
+                uint8_t **out)
 {
-    size_t len = sherd__share_bytes(d, of->span->rows, of->span->cols);
+    share_batch *b = want.batch;
+    const uint32_t slot = want.slot;
+    size_t len = sherd__share_bytes(d, want.side, of->span->rows, of->span->cols);
     if (!b->bytes && !b->over) {
         int err = batch_open(d, b, slot, len);
-        if (!err) err = sherd__share_pass(d, &d->scratch, of, b->bytes, probe);
+        if (!err) err = pass(d, of, want.side, b->bytes, probe);
         if (err) {
             sherd__share_batch_close(d, b);
             b->over = false;
             return err;
         }
     }
-    if (!b->bytes || !b->bytes[slot]) return make_one(d, of, slot, len, out);
+    if (!b->bytes || !b->bytes[slot]) return make_one(d, of, want.side, slot, len, out);
     *out = b->bytes[slot];
     b->bytes[slot] = NULL;
     return SHERD_OK;
@@ -149,21 +194,10 @@ static int take(share *d, share_batch *b, const share_source *of, const share_pr
 
 /* --- fragments ------------------------------------------------------------------------------- */
 
-static sherd__fragment_info residues(const share *d, uint8_t origin, size_t rows, size_t cols)
+static int wrap(const share *d, share_side side, const share_span *span, uint8_t *bytes,
+                sherd__fragment **out)
 {
-    return (sherd__fragment_info){
-        .origin = origin,
-        .dtype = SHERD__RESIDUES,
-        .primes = (uint8_t)d->p.primes_len,
-        .rows = rows,
-        .cols = cols,
-        .len = sherd__share_bytes(d, rows, cols),
-    };
-}
-
-static int wrap(const share *d, const share_span *span, uint8_t *bytes, sherd__fragment **out)
-{
-    sherd__fragment_info info = residues(d, SHERD__HIDDEN, span->rows, span->cols);
+    sherd__fragment_info info = sherd__share_residues(d, side, span->rows, span->cols);
     int err = sherd__fragment_take(out, &info, bytes, NULL, NULL);
     if (err) drop(bytes, info.len);
     return err;
@@ -175,29 +209,30 @@ static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel,
 {
     share_panel *at = share_panel_of(d, panel);
     share_span span = sherd__share_span_a(d, panel);
-    double **to = d->transposed ? &at->ur : &at->ru, *x = NULL;
+    void **to = d->transposed ? &at->ur : &at->ru, *x = NULL;
     uint8_t *bytes;
     bool first = !*to && !b->bytes && !b->over;
     int err = SHERD_OK;
     if (first) {
         size_t len = d->transposed ? span.rows * d->each : span.cols;
         err = d->transposed ? sherd__share_draw_rt(d) : sherd__share_draw_r(d, panel);
-        x = sherd__share_secret(d->p.primes_len * TRIALS, d->a.terms, len, sizeof *x);
+        x = sherd__share_secret(d->p.primes_len * TRIALS, d->a.terms, len, sizeof(double));
         if (!err && !x) err = SHERD_ENOMEM;
     }
-    const share_probe probe = d->transposed ? (share_probe){ .s = d->rt, .right = x }
+    const share_probe probe = d->transposed ? (share_probe){ .s = sherd__share_rt(d), .right = x }
                                             : (share_probe){ .r = at->r, .left = x };
     const share_source of = { &d->a, d->a_masks, &span };
-    if (!err) err = take(d, b, &of, first ? &probe : NULL, slot, &bytes);
+    if (!err)
+        err = take(d, (wanted_share){ b, SHARE_LEFT, slot }, &of, first ? &probe : NULL, &bytes);
     if (!err && first && !d->transposed && d->windows.count &&
         (err = sherd__share_windows_left(d, &x)) != 0)
-        drop(bytes, sherd__share_bytes(d, span.rows, span.cols));
+        drop(bytes, sherd__share_bytes(d, SHARE_LEFT, span.rows, span.cols));
     if (!err && first) {
         *to = x;
         x = NULL;
     }
     sherd__share_forget(x);
-    return err ? err : wrap(d, &span, bytes, out);
+    return err ? err : wrap(d, SHARE_LEFT, &span, bytes, out);
 }
 
 /* Makes D's share and, in the same pass, D*s. */
@@ -205,24 +240,25 @@ static int share_of_d(share *d, sherd__cell c, sherd__fragment **out)
 {
     share_spot *at = share_spot_of(d, c.tile, c.panel);
     share_span span = sherd__share_span_d(d, c.tile, c.panel);
-    double *ds = NULL;
+    void *ds = NULL;
     uint8_t *bytes;
     bool first = !at->ds && !at->gram && !at->batch.bytes && !at->batch.over;
     int err = SHERD_OK;
     if (first) {
         err = sherd__share_draw_s(d, c.tile);
-        ds = sherd__share_secret(d->p.primes_len * TRIALS, d->b.terms, span.rows, sizeof *ds);
+        ds = sherd__share_secret(d->p.primes_len * TRIALS, d->b.terms, span.rows, sizeof(double));
         if (!err && !ds) err = SHERD_ENOMEM;
     }
     const share_probe probe = { .s = d->tile[c.tile].s, .right = ds };
     const share_source of = { &d->b, d->b_masks, &span };
-    if (!err) err = take(d, &at->batch, &of, first ? &probe : NULL, c.slot, &bytes);
+    const wanted_share want = { &at->batch, SHARE_RIGHT, c.slot };
+    if (!err) err = take(d, want, &of, first ? &probe : NULL, &bytes);
     if (!err && first) {
         at->ds = ds;
         ds = NULL;
     }
     sherd__share_forget(ds);
-    return err ? err : wrap(d, &span, bytes, out);
+    return err ? err : wrap(d, SHARE_RIGHT, &span, bytes, out);
 }
 
 int sherd__share_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
@@ -236,7 +272,7 @@ int sherd__share_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
     if (d->transposed) err = share_of_d(d, c, &out->right);
     else if (!d->p.left_stays)
         err = share_of_a(d, &share_spot_of(d, c.tile, c.panel)->batch, c.slot, c.panel, &out->left);
-    out->result = residues(d, SHERD__RESULT, rows, cols);
+    out->result = sherd__share_residues(d, SHARE_ANSWER, rows, cols);
     return err;
 }
 
@@ -244,9 +280,12 @@ int sherd__share_sizes(void *ctx, sherd__cell c, sherd__cell_sizes *out)
 {
     const share *d = ctx;
     size_t rows = sherd__share_answer_rows(d, c.panel), width = share_tile_width(d, c.tile);
-    *out = (sherd__cell_sizes){ .left = residues(d, SHERD__HIDDEN, rows / d->each, d->p.a.cols) };
-    if (d->transposed) out->right = residues(d, SHERD__HIDDEN, rows, width);
-    out->result = residues(d, SHERD__RESULT, d->transposed ? d->k : rows, width);
+    const share_span a = sherd__share_span_a(d, c.panel);
+    *out = (sherd__cell_sizes){
+        .left = sherd__share_residues(d, SHARE_LEFT, a.rows, a.cols),
+        .result = sherd__share_residues(d, SHARE_ANSWER, d->transposed ? d->k : rows, width)
+    };
+    if (d->transposed) out->right = sherd__share_residues(d, SHARE_RIGHT, rows, width);
     return SHERD_OK;
 }
 

@@ -1,12 +1,14 @@
 /* Shared by the files of `share`: layout and lifetime (share.c), encoding (encode.c), cells
  * (hide.c), B at the nodes (resident.c), windows (windows.c), checks (check.c), decoding
- * (decode.c). */
+ * (decode.c). Residues are numbers of 23 bits in doubles, or bytes (bytes.h): what is declared as
+ * void * below holds either kind. */
 #ifndef SCHEMES_SHARE_INTERNAL_H
 #define SCHEMES_SHARE_INTERNAL_H
 
 #include "crypto/binding.h"
 
 #include <assert.h>
+#include "crypto/byte_code.h"
 #include "crypto/freivalds.h"
 #include "crypto/mask.h"
 #include "matrix/exact.h"
@@ -15,16 +17,18 @@
 #define TRIALS SHERD__FVP_TRIALS
 
 /**
- * One operand in coded form: a share is a weighted sum of `terms` = blocks + masks. A and D are cut
- * into K row blocks. B is used at all K points, as one block with the sum of K weights; under
- * share1 B is a single term of weight 1.
+ * One operand in coded form: a share is a weighted sum of `terms` = blocks + masks. If the code cuts
+ * rows, A and D are cut into K row blocks, and B is used at all K points, as one block with the sum
+ * of K weights; under share1 B is a single term of weight 1. Otherwise A is cut into K blocks of
+ * columns, and B into K blocks of rows.
  */
 typedef struct share_operand {
     sherd_view v;
     sherd__fixed fixed;
     uint32_t blocks, masks, terms;
     sherd__mask_role role;
-    const double *w[4];            /* for each prime: shares x terms, canonical */
+    const double *w[SHERD__SHARE_PRIMES];       /* for each prime: shares x terms, canonical */
+    const int8_t *w_bytes[SHERD__SHARE_PRIMES]; /* the same where residues are bytes; else NULL */
     const sherd__windows *windows; /* probes multiply the windows of its rows; NULL: its rows */
     sherd__binding *binding;       /* of the values that its masks hide; NULL: it has no masks */
     size_t run_rows; /* rows of a run of the binding, counted from a span's first row */
@@ -34,12 +38,14 @@ typedef struct share_operand {
  * Some rows of every block and mask, columns [col, col+cols) of the operand: rows [row, row+rows)
  * of masks and shares, and rows [at, at+rows) of each block of one part of the operand. Block j is
  * rows [j*height, (j+1)*height) of the part, which is rows [from, from+limit) of the operand; rows
- * beyond the part are zeros.
+ * beyond the part are zeros. block_cols: all blocks have the rows of block 0, and block j has
+ * columns [j*block_cols, (j+1)*block_cols); columns beyond the operand are zeros.
  */
 typedef struct share_span {
     size_t row, rows, col, cols;
     size_t at, height, from, limit;
-    size_t run; /* first run of the binding */
+    size_t block_cols; /* 0: blocks are ranges of rows */
+    size_t run;        /* first run of the binding */
 } share_span;
 
 /** One part of A: its rows [from, from+rows), which are rows [row, row+height) of a share. */
@@ -55,8 +61,8 @@ typedef struct share_part {
  * [q][t][numbers of a window], right [q][t][term][rows * windows of an image].
  */
 typedef struct share_probe {
-    const double *r, *s;
-    double *left, *right;
+    const void *r, *s;
+    void *left, *right;
 } share_probe;
 
 /** Buffers of one thread for encoding. */
@@ -74,18 +80,18 @@ typedef struct share_batch {
 } share_batch;
 
 typedef struct share_panel {
-    double *r;  /* for C = A*B: [q][t][rows]; with windows each number is used for all windows of an
-                   image, multiplied by share.across */
-    double *ru; /* [q][t][term][k] = rT * terms of A */
-    double *ur; /* for C = A^T*D: [q][t][term][rows of answers] = terms of A * r */
+    void *r;  /* for C = A*B: [q][t][rows]; with windows each number is used for all windows of an
+                 image, multiplied by share.across */
+    void *ru; /* [q][t][term][depth] = rT * terms of A */
+    void *ur; /* for C = A^T*D: [q][t][term][rows of answers] = terms of A * r */
     size_t held; /* bytes of ru and ur, as counted in share.held */
     share_batch left;
 } share_panel;
 
 typedef struct share_tile {
-    double *s;        /* [q][t][width] */
-    double *vs;       /* [q][t][term][k] = terms of B * s */
-    double *sum;      /* transposed: [q][k][width], sum of the panels decoded so far, or in the
+    void *s;          /* [q][t][width] */
+    void *vs;         /* [q][t][term][depth] = terms of B * s */
+    void *sum;        /* transposed: [q][k][width], sum of the panels decoded so far, or in the
                          group */
     int64_t *whole;   /* [k][width], sum of the groups before */
     uint32_t decoded; /* number of panels */
@@ -96,14 +102,14 @@ typedef struct share_tile {
 typedef struct share_spot {
     bool decoded;
     share_batch batch;
-    double *ds;     /* transposed: [q][t][term][rows] = terms of D * s */
-    uint32_t *gram; /* [q][t][term of left][term of right] */
+    void *ds;   /* transposed: [q][t][term][rows] = terms of D * s */
+    void *gram; /* [q][t][term of left][term of right], 32 bits each */
 } share_spot;
 
 /** Decode weights for one set of slots. */
 typedef struct share_weights {
     uint32_t *slots; /* threshold, ascending; NULL: free */
-    double *w;       /* [q][row][threshold]: one row for each block, or one for their sum */
+    void *w;         /* [q][row][threshold]: one row for each block, or one for their sum */
     bool transposed;
 } share_weights;
 
@@ -134,6 +140,7 @@ typedef struct share {
     size_t n, k, m;              /* n: rows of p.a, which are images if there are windows */
     sherd__windows windows;      /* count 0: none */
     size_t each;                 /* rows of A for each row of p.a: windows of an image, or 1 */
+    size_t depth;                /* columns of a share of A, rows of one of B: k, or of a block */
     size_t h;                    /* rows of a share of A for a whole part */
     uint32_t part_panels, lefts; /* panels of a whole part; panels of A */
     sherd_rows rows;             /* rows of p.a in this product */
@@ -143,21 +150,25 @@ typedef struct share {
                                       panels and tiles */
     sherd__crt crt;
     double *weights; /* contains w of all operands */
-    const double *b_weights[4];
-    share_operand a, b; /* b: B, or D if transposed */
+    const double *b_weights[SHERD__SHARE_PRIMES];
+    int8_t *weights_bytes; /* the same where residues are bytes; else NULL */
+    const int8_t *b_weights_bytes[SHERD__SHARE_PRIMES];
+    sherd__bytes_crt crt_bytes;
+    struct share_bytes *bytes; /* state of bytes.h; NULL: residues have 23 bits */
+    share_operand a, b;        /* b: B, or D if transposed */
     sherd__masks *a_masks, *b_masks;
     sherd__binding *a_binding, *b_binding;
     share_scratch scratch;
     share_panel *panel; /* lefts panels; access by share_panel_of */
     share_tile *tile;
     share_spot *spot; /* tiles x panels */
-    double *rt;       /* transposed: [q][t][k] */
-    double *across;   /* windows: [q][t][each], factors of share_panel.r */
-    double *spread;   /* windows: [t][rows of answers], r of the panel being checked */
+    void *rt;         /* transposed: [q][t][k] */
+    void *across;     /* windows: [q][t][each], factors of share_panel.r */
+    void *spread;     /* windows: [t][rows of answers], r of the panel being checked */
     size_t held;      /* bytes of ru and ur of panels without open cells */
     share_weights cache[SHARE_WEIGHTS];
     uint32_t cache_next;
-    double *line;    /* decode: a piece of residues for each prime and block, and one of values */
+    void *line;      /* decode: a piece of residues for each prime and block, and one of values */
     uint8_t dtype_b; /* element kind of B at the node */
     uint8_t dead[SHERD__LCC_SHARES_MAX / 8]; /* a bit for each slot without requests */
     share_loop loop;
@@ -168,6 +179,17 @@ static inline share_panel *share_panel_of(const share *d, uint32_t panel)
 {
     assert(panel < d->panels);
     return &d->panel[d->first + panel];
+}
+
+static inline bool share_cuts_inner(const share *d)
+{
+    return d->p.by->cut == SHERD__CUT_INNER;
+}
+
+/** Returns the number of blocks of rows that a part of A is cut into. */
+static inline uint32_t share_row_blocks(const share *d)
+{
+    return share_cuts_inner(d) ? 1 : d->p.code.blocks;
 }
 
 /** Returns the number of rows of the largest panel. */
@@ -189,10 +211,7 @@ static inline size_t share_tile_width(const share *d, uint32_t tile)
 }
 
 /** Returns the number of runs of the binding in a tile of B. */
-static inline size_t share_tile_runs(const share *d)
-{
-    return d->loop.rows ? (d->k + d->loop.rows - 1) / d->loop.rows : 0;
-}
+size_t sherd__share_tile_runs(const share *d);
 
 static inline share_spot *share_spot_of(const share *d, uint32_t tile, uint32_t panel)
 {
@@ -249,8 +268,8 @@ int sherd__share_pass(const share *d, share_scratch *s, const share_source *of, 
 void sherd__share_windows_right(const share *d, share_scratch *s, const double *x, size_t rows,
                                 const double *const vector[TRIALS], uint32_t p,
                                 double *const out[TRIALS]);
-/** Replaces *left, rT*X of images, by that of windows: [q][t][term][k]. SHERD_ENOMEM: unchanged. */
-int sherd__share_windows_left(share *d, double **left) SHERD_MUST;
+/** Replaces *left, rT*X of images, by that of windows: [q][t][term][depth]. SHERD_ENOMEM: unchanged. */
+int sherd__share_windows_left(share *d, void **left) SHERD_MUST;
 /** Returns r of a panel for every row of its answers: [t][rows], for prime q, valid until the next
  *  call. SHERD_ENOMEM. */
 int sherd__share_spread(share *d, uint32_t panel, uint32_t q, const double **out) SHERD_MUST;
@@ -260,6 +279,8 @@ int sherd__share_draw_r(share *d, uint32_t panel) SHERD_MUST;
 int sherd__share_draw_s(share *d, uint32_t tile) SHERD_MUST;
 /** Draws the vector for A in a transposed product. SHERD_ENOMEM. */
 int sherd__share_draw_rt(share *d) SHERD_MUST;
+/** Returns it in the form in which rows of A are multiplied by it. */
+const void *sherd__share_rt(const share *d);
 /** Wipes and frees all check vectors and the data computed from them; new ones are drawn later. */
 void sherd__share_redraw(share *d);
 /** Called when no cell of a panel is open: keeps its check data for the next product if there is
@@ -270,8 +291,13 @@ void sherd__share_put_by(share *d, share_panel *p, size_t rows);
 void sherd__share_forget_right(share *d);
 /** Discards the shares that were not requested. */
 void sherd__share_batch_close(const share *d, share_batch *b);
+/** What a fragment is; a node multiplies a left operand by a right one. */
+typedef enum share_side { SHARE_LEFT, SHARE_RIGHT, SHARE_ANSWER } share_side;
 /** Returns the bytes of one slot's share of a span, or of an answer of that size. */
-size_t sherd__share_bytes(const share *d, size_t rows, size_t cols);
+size_t sherd__share_bytes(const share *d, share_side side, size_t rows, size_t cols);
+/** Returns the description of a fragment of this size. */
+sherd__fragment_info sherd__share_residues(const share *d, share_side side, size_t rows,
+                                           size_t cols);
 /** Allocates a*b*c*size zeroed bytes, to be freed with sherd__share_forget. NULL on failure. */
 void *sherd__share_secret(size_t a, size_t b, size_t c, size_t size);
 /** NULL is allowed. */

@@ -12,7 +12,7 @@
 #include "crypto/fragment_make.h"
 #include "matrix/residue.h"
 #include "schemes/partition/partition.h"
-#include "schemes/share/internal.h"
+#include "schemes/share/bytes.h"
 
 /* 16 MB, and 1 MB for each term from the 17th on. Sessions request 256 KB of a share at a time;
  * this fits in the cache with any number of terms, so the next slot finds the terms there. */
@@ -31,10 +31,10 @@ void sherd__share_loop_free(share *d)
 void sherd__share_loop_size(share *d)
 {
     share_loop *l = &d->loop;
-    if (!d->k || !d->m) return; /* nothing will be read */
+    if (!d->depth || !d->m) return; /* nothing will be read */
     size_t row = d->tile_cols * d->b.terms * sizeof(double);
     l->rows = row < CHUNK_BYTES ? CHUNK_BYTES / row : 1;
-    if (l->rows > d->k) l->rows = d->k;
+    if (l->rows > d->depth) l->rows = d->depth;
     size_t cache = (d->b.terms > CHUNKS ? d->b.terms : CHUNKS) * CHUNK_BYTES;
     size_t chunks = cache / (l->rows * row);
     l->chunks = chunks < 2 ? 2 : chunks > SHARE_CHUNKS ? SHARE_CHUNKS : (uint32_t)chunks;
@@ -51,7 +51,7 @@ static int fill_chunk(const share *d, share_loop *l, share_chunk *c, uint32_t ti
     if (!t->data) t->data = t->term = sherd__share_secret(t->room, d->b.terms, 1, sizeof(double));
     if (!t->data) return SHERD_ENOMEM;
     *c = (share_chunk){ .terms = *t, .tile = tile, .prime = prime, .first = first };
-    c->rows = d->k - first < l->rows ? d->k - first : l->rows;
+    c->rows = d->depth - first < l->rows ? d->depth - first : l->rows;
     int err = sherd__share_load(t, &d->b, &span, first, c->rows, &hash);
     const share_source of = { &d->b, l->masks, &span };
     if (!err) err = sherd__share_terms(d, t, &(share_piece){ &of, first, c->rows, prime }, term);
@@ -93,14 +93,15 @@ static void sum_terms(const share *d, const share_chunk *c, uint32_t slot, size_
 static int read_share(share *d, uint32_t slot, uint32_t tile, uint64_t offset, uint8_t *out,
                       size_t len)
 {
+    if (d->bytes) return sherd__share_bytes_read(d, slot, tile, offset, out, len);
     const size_t each = SHERD__RESIDUE_BYTES, width = share_tile_width(d, tile);
     while (len) {
         uint64_t at = offset / each, row = at / width;
         size_t cut = (size_t)(offset % each), n = len / each;
         share_chunk *c;
-        int err = chunk_of(d, tile, (uint32_t)(row / d->k), (size_t)(row % d->k), &c);
+        int err = chunk_of(d, tile, (uint32_t)(row / d->depth), (size_t)(row % d->depth), &c);
         if (err) return err;
-        size_t from = ((size_t)(row % d->k) - c->first) * width + (size_t)(at % width);
+        size_t from = ((size_t)(row % d->depth) - c->first) * width + (size_t)(at % width);
         if (cut || !n) {
             uint8_t one[SHERD__RESIDUE_BYTES];
             sum_terms(d, c, slot, from, 1, one);
@@ -141,10 +142,10 @@ static void resident_free(void *ctx)
 static void public_row(resident *r, uint64_t at)
 {
     const share *d = r->d;
-    sherd__fixed_row(&d->b.fixed, d->b.v, (size_t)(at % d->k), (size_t)r->tile * d->tile_cols,
+    sherd__fixed_row(&d->b.fixed, d->b.v, (size_t)(at % d->depth), (size_t)r->tile * d->tile_cols,
                      r->width, r->line);
     if (d->dtype_b == SHERD__RESIDUES) {
-        uint32_t p = d->p.primes[at / d->k];
+        uint32_t p = d->p.primes[at / d->depth];
         sherd__residue_from_f64(r->line, r->width, p, r->line);
         sherd__residue_pack(r->line, r->width, p, r->bytes);
     } else {
@@ -198,11 +199,12 @@ int sherd__share_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fragme
         .origin = SHERD__HIDDEN,
         .dtype = d->dtype_b,
         .primes = (uint8_t)primes,
-        .rows = d->k,
+        .rows = d->depth,
         .cols = r->width,
-        .len = (uint64_t)d->k * r->row_bytes * (primes ? primes : 1),
+        .len = (uint64_t)d->depth * r->row_bytes * (primes ? primes : 1),
     };
     const sherd__fragment_source source = { resident_fill, resident_free, r };
+    if (d->bytes) info = sherd__share_residues(d, SHARE_RIGHT, d->depth, r->width);
     if (!err) err = sherd__fragment_new_source(out, &info, source);
     if (err) resident_free(r);
     return err;

@@ -1,5 +1,5 @@
 /*
- * Layout and lifetime of `share` and `share1`: how A is cut into blocks and panels and the right
+ * Layout and lifetime of `share` and `share1`: how A is cut into blocks and panels, and the right
  * operand into tiles, the weights, and which masks belong to which encoding. An encoding of A lives
  * as long as the hiding; every right operand is a separate encoding with its own masks.
  */
@@ -12,25 +12,17 @@
 #include "matrix/exact.h"
 #include "matrix/residue.h"
 #include "schemes/partition/partition.h"
-#include "schemes/share/internal.h"
+#include "schemes/share/bytes.h"
 
 /* --- weights --------------------------------------------------------------------------------- */
 
-/* Returns the weight of B in a share: B is used at all K points. */
-static double sum_of(const double *w, uint32_t n, uint32_t p)
-{
-    double sum = 0; /* |w| < 2^22, n <= 64: exact */
-    for (uint32_t j = 0; j < n; j++) sum += w[j];
-    sherd__residue_from_f64(&sum, 1, p, &sum);
-    return sum;
-}
-
-/* Computes the weights for each prime: of A and D (shares x K+T), of B (shares x 1+T; public:
- * ones). */
+/* Computes the weights for each prime: of A and D (shares x K+T), and of B (shares x its terms; if
+ * it is public, one term of weight 1). */
 static int weights(share *d)
 {
     const sherd__lcc *c = &d->p.code;
-    uint32_t terms = c->blocks + c->masks, wide = 1 + c->masks;
+    uint32_t terms = c->blocks + c->masks;
+    uint32_t wide = d->p.public_b ? 1 : sherd__code_right_blocks(d->p.by, c) + c->masks;
     size_t each = (size_t)c->shares * (terms + wide);
     d->weights = sherd__calloc(d->p.primes_len, each * sizeof *d->weights);
     if (!d->weights) return SHERD_ENOMEM;
@@ -38,16 +30,28 @@ static int weights(share *d)
         double *wa = d->weights + q * each, *wb = wa + (size_t)c->shares * terms;
         d->a.w[q] = wa;
         d->b_weights[q] = wb;
-        for (uint32_t i = 0; i < c->shares; i++, wa += terms) {
-            sherd__lcc_encode_weights(c, d->p.primes[q], i, wa);
-            if (d->p.public_b) {
-                *wb++ = 1;
-                continue;
-            }
-            *wb++ = sum_of(wa, c->blocks, d->p.primes[q]);
-            memcpy(wb, wa + c->blocks, c->masks * sizeof *wb);
-            wb += c->masks;
+        for (uint32_t i = 0; i < c->shares; i++, wa += terms, wb += wide) {
+            int err = d->p.by->left(c, d->p.primes[q], i, wa);
+            if (!err && !d->p.public_b) err = d->p.by->right(c, d->p.primes[q], i, wb);
+            if (err) return err;
+            if (d->p.public_b) *wb = 1;
         }
+    }
+    return SHERD_OK;
+}
+
+/* Narrows the weights: they are canonical. */
+static int weights_bytes(share *d)
+{
+    const sherd__lcc *c = &d->p.code;
+    size_t left = (size_t)c->shares * (c->blocks + c->masks);
+    size_t all = left + (size_t)c->shares * (sherd__code_right_blocks(d->p.by, c) + c->masks);
+    d->weights_bytes = sherd__alloc(d->p.primes_len * all);
+    if (!d->weights_bytes) return SHERD_ENOMEM;
+    for (size_t i = 0; i < d->p.primes_len * all; i++) d->weights_bytes[i] = (int8_t)d->weights[i];
+    for (uint32_t q = 0; q < d->p.primes_len; q++) {
+        d->a.w_bytes[q] = d->weights_bytes + q * all;
+        d->b_weights_bytes[q] = d->a.w_bytes[q] + left;
     }
     return SHERD_OK;
 }
@@ -68,6 +72,7 @@ static void close_right(share *d)
     d->tile = NULL;
     d->spot = NULL;
     sherd__share_loop_free(d);
+    if (d->bytes) sherd__share_bytes_forget_b(d);
     sherd__masks_free(d->b_masks);
     d->b_masks = NULL;
     d->tiles = 0;
@@ -76,10 +81,13 @@ static void close_right(share *d)
 static share_operand right_of(const share *d, sherd_view b, const sherd__fixed *fixed)
 {
     share_operand o = { .v = b, .fixed = *fixed, .role = SHERD__MASK_RIGHT };
-    o.blocks = d->transposed ? d->p.code.blocks : 1;
+    o.blocks = d->transposed   ? d->p.code.blocks
+               : d->p.public_b ? 1
+                               : sherd__code_right_blocks(d->p.by, &d->p.code);
     o.masks = d->p.public_b ? 0 : d->p.code.masks;
     o.terms = o.blocks + o.masks;
     memcpy(o.w, d->transposed ? d->a.w : d->b_weights, sizeof o.w);
+    memcpy(o.w_bytes, d->transposed ? d->a.w_bytes : d->b_weights_bytes, sizeof o.w_bytes);
     return o;
 }
 
@@ -88,8 +96,9 @@ static int bind_right(share *d, const sherd__fixed *fixed)
 {
     size_t each = d->panels, runs;
     if (!d->transposed) {
-        sherd__share_loop_size(d);
-        each = share_tile_runs(d);
+        if (d->bytes) sherd__share_bytes_loop_size(d);
+        else sherd__share_loop_size(d);
+        each = sherd__share_tile_runs(d);
     }
     if (!sherd__mul(d->tiles, each, &runs)) return SHERD_ENOMEM;
     int err = d->b_binding
@@ -149,6 +158,8 @@ static void share_free(void *ctx)
     sherd__share_scratch_free(&d->scratch);
     sherd__share_forget(d->line);
     sherd__free(d->weights);
+    sherd__free(d->weights_bytes);
+    sherd__share_bytes_free(d);
     sherd__free(d);
 }
 
@@ -168,7 +179,7 @@ static void share_shape(const void *ctx, sherd__scheme_shape *out)
         .left_from = d->first,
         .transposed = d->transposed,
         .windows = d->windows.of,
-        .result_max = sherd__share_bytes(d, rows, d->tile_cols),
+        .result_max = sherd__share_bytes(d, SHARE_ANSWER, rows, d->tile_cols),
         .primes_len = d->p.primes_len,
     };
     memcpy(out->primes, d->p.primes, sizeof out->primes);
@@ -229,10 +240,15 @@ static bool has_product(const sherd__share_params *p)
 
 static int params_check(const sherd__share_params *p, uint32_t threshold)
 {
-    if (!p->panel_rows || !p->tile_cols || p->primes_len < 1 || p->primes_len > 4)
+    if (!p->panel_rows || !p->tile_cols || p->primes_len < 1 ||
+        p->primes_len > (p->bytes ? SHERD__BYTE_PRIMES : SHERD__TABLE_PRIMES))
+        return SHERD_EINVAL;
+    if (p->bytes && (p->public_b || p->windows.window || p->a.cols > SHERD__SHARE_TERMS ||
+                     p->panel_rows > SHERD__SHARE_TERMS || p->tile_cols > SHERD__SHARE_TERMS ||
+                     p->a.rows > UINT32_MAX || p->b.cols > UINT32_MAX))
         return SHERD_EINVAL;
     for (uint32_t q = 0; q < p->primes_len; q++) {
-        int err = sherd__lcc_check(&p->code, p->primes[q]);
+        int err = p->by->check(&p->code, p->primes[q]);
         if (err) return err;
     }
     sherd__windows w;
@@ -240,13 +256,15 @@ static int params_check(const sherd__share_params *p, uint32_t threshold)
                               !sherd__windows_fit(&p->windows, &w) || w.image != p->a.cols))
         return SHERD_EINVAL;
     if (has_product(p) && (p->b.rows != p->a.cols || p->ldc < p->b.cols)) return SHERD_EINVAL;
-    bool cut = p->code.blocks <= p->a.rows || !p->a.rows;
+    bool rows = p->by->cut == SHERD__CUT_ROWS;
+    bool cut = !rows || p->code.blocks <= p->a.rows || !p->a.rows;
+    if (!rows && (p->windows.window || p->public_b)) return SHERD_EINVAL;
     return cut && p->code.shares >= threshold ? SHERD_OK : SHERD_EINVAL;
 }
 
 static size_t panels_of(const share *d, size_t rows)
 {
-    return rows ? ((rows - 1) / d->p.code.blocks) / d->p.panel_rows + 1 : 0;
+    return rows ? ((rows - 1) / share_row_blocks(d)) / d->p.panel_rows + 1 : 0;
 }
 
 /* Computes the parts and panels of A, and a product of all of them. If k is 0 there are no panels,
@@ -257,9 +275,11 @@ static bool lay_out(share *d)
     d->n = d->p.a.rows;
     d->k = d->windows.count ? d->windows.row : d->p.a.cols;
     d->each = d->windows.count ? d->windows.count : 1;
+    d->depth = d->k;
+    if (share_cuts_inner(d) && d->k) d->depth = (d->k - 1) / d->p.code.blocks + 1;
     if (!d->p.part_rows || d->p.part_rows > d->n) d->p.part_rows = d->n ? d->n : 1;
     part = d->n ? d->p.part_rows : 0;
-    d->h = part ? (part - 1) / d->p.code.blocks + 1 : 0;
+    d->h = part ? (part - 1) / share_row_blocks(d) + 1 : 0;
     if (d->p.panel_rows > d->h) d->p.panel_rows = d->h ? d->h : 1;
     full = part ? d->n / part : 0;
     if (!sherd__mul(full, panels_of(d, part), &all)) return false;
@@ -302,8 +322,12 @@ static int open_left(share *d)
                             .windows = d->windows.count ? &d->windows : NULL };
     d->panel = sherd__calloc(d->lefts, sizeof *d->panel);
     if (!d->panel) return SHERD_ENOMEM;
-    int err = sherd__crt_init(&d->crt, d->p.primes, d->p.primes_len);
+    int err = SHERD_OK;
+    if (d->p.bytes) sherd__bytes_crt_init(&d->crt_bytes, d->p.primes_len);
+    else err = sherd__crt_init(&d->crt, d->p.primes, d->p.primes_len);
     if (!err) err = weights(d);
+    if (!err && d->p.bytes) err = weights_bytes(d);
+    if (!err && d->p.bytes) err = sherd__share_bytes_open(d);
     if (!err) err = sherd__masks_new(&d->a_masks, &d->p.entropy);
     if (!err)
         err = sherd__binding_new(&d->a_binding, d->lefts, (double)d->p.fixed_a.bound,
@@ -323,7 +347,7 @@ size_t sherd__share_sum_max(const uint32_t *primes, uint32_t len, uint64_t a, ui
 int sherd__share_open(sherd__hiding *out, const sherd__share_params *p)
 {
     *out = (sherd__hiding){ 0 };
-    uint32_t threshold = sherd__lcc_threshold(p->code.blocks, p->code.masks, !p->public_b);
+    uint32_t threshold = p->by->threshold(p->code.blocks, p->code.masks, !p->public_b);
     int err = params_check(p, threshold);
     if (err) return err;
     share *d = sherd__calloc(1, sizeof *d);
@@ -354,7 +378,8 @@ static bool in_range(const share *d, size_t terms, bool transposed, const sherd_
     size_t panel = d->p.code.blocks * share_panel_most(d) * d->each;
     *group = 0;
     if (terms <= most) return true;
-    if (!transposed || d->p.primes_len > SHERD__SHARE_GROUPED || panel == 0 || panel > most)
+    if (!transposed || d->bytes || d->p.primes_len > SHERD__SHARE_GROUPED || panel == 0 ||
+        panel > most)
         return false;
     most /= panel;
     *group = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
@@ -367,7 +392,8 @@ static bool in_range(const share *d, size_t terms, bool transposed, const sherd_
 int sherd__share_next(sherd__hiding *h, const sherd__kept_product *m, const sherd__fixed *fixed_b)
 {
     share *d = h->ctx;
-    if (!d->p.left_stays || (m->transposed && d->p.public_b)) return SHERD_EINVAL;
+    bool one_way = d->p.public_b || share_cuts_inner(d);
+    if (!d->p.left_stays || (m->transposed && one_way)) return SHERD_EINVAL;
     if (m->b.rows != (m->transposed ? m->rows.count : d->k) || m->ld < m->b.cols)
         return SHERD_ESHAPE;
     uint32_t group;

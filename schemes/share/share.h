@@ -1,11 +1,12 @@
 /*
- * `share` and `share1`: Lagrange coded computing (crypto/lagrange.h) as a scheme. A's rows are cut
- * into K blocks of ceil(n/K) rows (the last one padded with zeros); share i of A is u(alpha_i). An
- * A that stays may be cut into parts first, and each part into K blocks. A product of some parts
- * then uses the same rows of all K blocks, and the other rows of shares are not read. Under `share`
- * B is coded too, at all K points; under share1 B is sent in clear. Slot i is share i: a domain may
- * be given cells of one slot only (the ledger enforces this). Any `threshold` answers of a (tile,
- * panel) are decoded.
+ * `share` and `share1`: the codes of crypto/code.h as schemes. Under Lagrange's code A's rows are
+ * cut into K blocks of ceil(n/K) rows (the last one padded with zeros). An A that stays may be cut
+ * into parts first, and each part into K blocks. A product of some parts then uses the same rows of
+ * all K blocks, and the other rows of shares are not read. Under `share` B is coded too, with each
+ * block of A; under share1 B is sent in clear. Under the inner-product code, of `share` only, A is
+ * cut into K blocks of ceil(k/K) columns and B into K blocks of as many rows. Slot i is share i: a
+ * domain may be given cells of one slot only (the ledger enforces this). Any `threshold` answers of
+ * a (tile, panel) are decoded.
  *
  * Who learns it: a node, and any T domains together, learn nothing of A (and of B, under `share`)
  * except shapes, primes and timing, if ChaCha20 is secure: the privacy is computational. T+1
@@ -15,7 +16,7 @@
 #define SCHEMES_SHARE_SHARE_H
 
 #include "core/rand.h"
-#include "crypto/lagrange.h"
+#include "crypto/code.h"
 #include "matrix/operation.h"
 #include "matrix/fixed.h"
 #include "matrix/windows.h"
@@ -26,12 +27,17 @@
 
 extern const sherd_scheme_info sherd__share, sherd__share1;
 
+#define SHERD__SHARE_PRIMES 8u
+/** Terms of a sum modulo primes below 256 at a node, and rows and columns of its result, at most. */
+#define SHERD__SHARE_TERMS 65536u
+
 typedef struct sherd__share_params {
     sherd_view a, b; /* n x k, k x m; borrowed */
     double *c;       /* n x m result, row stride ldc; borrowed. NULL: nothing will be decoded */
     size_t ldc;
-    sherd__lcc code;
-    bool public_b;   /* share1 */
+    const sherd__code *by; /* the code */
+    sherd__lcc code;       /* its sizes; slot i is given share i */
+    bool public_b;         /* share1 */
     bool left_stays; /* A's shares stay at the nodes for further products (sherd__share_next) */
     sherd_windows windows; /* window 0: none. left_stays: the rows of `a` are images, and A is the
                               matrix of their windows. Images are cut into blocks and coded; nodes
@@ -41,8 +47,11 @@ typedef struct sherd__share_params {
     size_t panel_rows;     /* rows of a share in one cell, at most */
     size_t tile_cols;      /* columns of B in one tile, at most */
     sherd__fixed fixed_a, fixed_b;
-    uint32_t primes_len; /* 1..4 */
-    uint32_t primes[4];
+    bool bytes;          /* residues are bytes: the primes are the first of sherd__byte_primes. Not
+                            with windows or a public B, and for at most SHERD__SHARE_TERMS columns
+                            of A */
+    uint32_t primes_len; /* 1..4, of bytes 1..8 */
+    uint32_t primes[SHERD__SHARE_PRIMES];
     size_t check_bytes;     /* left_stays: memory for check data of A that is kept between products;
                                data that does not fit is computed again for each product */
     sherd__entropy entropy; /* for masks and check vectors */
@@ -52,8 +61,8 @@ typedef struct sherd__share_params {
  * Opens a product or, with c NULL (left_stays; b and fixed_b are then not read), only A's encoding,
  * for sherd__share_next. The caller must have checked the range: k * |A| * |B| fits the primes.
  * Errors: SHERD_ENOMEM; SHERD_EINVAL: an invalid code, fewer shares than its threshold, more blocks
- * than A has rows, shapes that do not agree, windows of an operand that does not stay or does not
- * consist of such images.
+ * of rows than A has rows, shapes that do not agree, windows of an operand that does not stay or
+ * does not consist of such images, windows or a public B under a code that cuts A by columns.
  */
 int sherd__share_open(sherd__hiding *out, const sherd__share_params *p) SHERD_MUST;
 /** With at most this many primes, sums over A's rows may exceed the primes' range, provided that
@@ -68,8 +77,8 @@ size_t sherd__share_sum_max(const uint32_t *primes, uint32_t len, uint64_t a, ui
  * A^T * B, and B has as many rows as `rows`. No cell of the previous product may be in progress,
  * and none of its fragments may still be read. SHERD_ESHAPE: B's rows, or ldc. SHERD_ERANGE: bounds
  * that the primes do not hold. SHERD_EINVAL: shares do not stay, rows that are not whole parts, or
- * transposed with a public B, which would have to be coded. SHERD_ENOMEM: there is then no product
- * to run (no tiles), but the next one may be tried.
+ * transposed with a public B, which would have to be coded, or with an A that is cut by columns.
+ * SHERD_ENOMEM: there is then no product to run (no tiles), but the next one may be tried.
  */
 int sherd__share_next(sherd__hiding *h, const sherd__kept_product *m,
                       const sherd__fixed *fixed_b) SHERD_MUST;

@@ -47,12 +47,13 @@ static void sum_windows(const share *d, double *laid, const double *image, const
     sherd__residue_from_f64(out, w->row, p, out);
 }
 
-int sherd__share_windows_left(share *d, double **left)
+int sherd__share_windows_left(share *d, void **left)
 {
     const sherd__windows *w = &d->windows;
     uint32_t trials = d->p.primes_len * TRIALS, terms = d->a.terms;
     double *to = sherd__share_secret(trials, terms, w->row, sizeof *to);
     double *laid = sherd__share_secret(w->wide + 1, w->row, 1, sizeof *laid);
+    const double *images = *left, *across = d->across;
     double *unused = laid ? laid + w->wide * w->row : NULL;
     if (!to || !laid) {
         sherd__share_forget(to);
@@ -63,7 +64,7 @@ int sherd__share_windows_left(share *d, double **left)
         for (uint32_t j = 0; j < terms; j++) {
             size_t at = (size_t)t * terms + j;
             memset(unused, 0, w->row * sizeof *unused);
-            sum_windows(d, laid, *left + at * w->image, d->across + t * w->count,
+            sum_windows(d, laid, images + at * w->image, across + t * w->count,
                         d->p.primes[t / TRIALS], to + at * w->row, unused);
         }
     sherd__share_forget(laid);
@@ -75,20 +76,21 @@ int sherd__share_windows_left(share *d, double **left)
 int sherd__share_spread(share *d, uint32_t panel, uint32_t q, const double **out)
 {
     size_t rows = sherd__share_panel_rows(d, panel), each = d->each, n = rows * each;
-    const double *r = share_panel_of(d, panel)->r + q * TRIALS * rows;
+    const double *r = (const double *)share_panel_of(d, panel)->r + q * TRIALS * rows;
     if (!d->windows.count) {
         *out = r;
         return SHERD_OK;
     }
     if (!d->spread)
-        d->spread = sherd__share_secret(TRIALS, share_panel_most(d), each, sizeof *d->spread);
+        d->spread = sherd__share_secret(TRIALS, share_panel_most(d), each, sizeof(double));
     if (!d->spread) return SHERD_ENOMEM;
-    const double *across = d->across + q * TRIALS * each;
+    const double *across = (const double *)d->across + q * TRIALS * each;
+    double *spread = d->spread;
     for (size_t t = 0; t < TRIALS; t++)
         for (size_t i = 0; i < rows; i++)
             for (size_t o = 0; o < each; o++)
-                d->spread[t * n + i * each + o] = r[t * rows + i] * across[t * each + o];
-    sherd__residue_from_f64(d->spread, TRIALS * n, d->p.primes[q], d->spread);
-    *out = d->spread;
+                spread[t * n + i * each + o] = r[t * rows + i] * across[t * each + o];
+    sherd__residue_from_f64(spread, TRIALS * n, d->p.primes[q], spread);
+    *out = spread;
     return SHERD_OK;
 }

@@ -62,6 +62,7 @@ static void legal(unsigned kind, const message *m)
         assert(m->hello.minor_min <= m->hello.minor_max);
         assert(isfinite(m->hello.gflops) && m->hello.gflops >= 0);
         assert(isfinite(m->hello.residue_gflops) && m->hello.residue_gflops >= 0);
+        assert(isfinite(m->hello.byte_gops) && m->hello.byte_gops >= 0);
         assert(m->hello.devices_len <= SHERD__DEVICES_MAX && sherd__hello_rates_ok(&m->hello));
         assert(sherd__hello_rates_of(&m->hello).gflops <=
                SHERD__DEVICES_MAX * SHERD__HELLO_GFLOPS_MAX);

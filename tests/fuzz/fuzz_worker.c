@@ -365,16 +365,34 @@ static void many(peer *p, script *s)
     for (uint32_t i = 0; i < len; i++) block(p, 5000 + i, SHERD_U8, 1, 1, "x");
 }
 
+/* Describes residues of one byte, or another block or result as it was, by bits of a byte that also
+ * names the job. */
+static void of_bytes(sherd__fragment_info *i, uint32_t bits)
+{
+    if (!(bits & 0x80)) return;
+    const bool left = bits & 0x40;
+    const uint64_t lines = left ? i->rows : i->cols, terms = left ? i->cols : i->rows;
+    i->primes = (uint8_t)(1 + (bits >> 2) % 8);
+    if (i->origin == SHERD__RESULT) {
+        i->dtype = SHERD__BYTES;
+        i->len = i->rows * i->cols * i->primes;
+    } else {
+        i->dtype = left ? SHERD__BYTES_LEFT : SHERD__BYTES_RIGHT;
+        i->len = (lines + 15) / 16 * i->primes * ((terms + 63) / 64) * 1024;
+    }
+}
+
 static void put(peer *p, script *s)
 {
     static const uint8_t dtypes[] = { SHERD_F64, SHERD_U8, SHERD_U32, SHERD_I64, SHERD_U16 };
     sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtypes[next(s) % sizeof dtypes] };
-    uint32_t job = next(s) % 4, block = number(s);
+    uint32_t bits = next(s), job = bits % 4, block = number(s);
     bool text = next(s) % 2; /* one row, like a recipe or plan: 1 x bytes of the script */
     if (text) i.dtype = SHERD_U8;
     i.rows = text ? 1 : next(s) % 17;
     i.cols = text ? next(s) : next(s) % 17;
     i.len = i.rows * i.cols * sherd_dtype_size((sherd_dtype)i.dtype);
+    of_bytes(&i, bits);
     uint8_t *bytes = calloc(1, i.len + 1);
     sherd__fragment *f;
     if (!bytes) abort();
@@ -389,9 +407,10 @@ static void put(peer *p, script *s)
 static void give(peer *p, script *s)
 {
     static const uint8_t dtypes[] = { SHERD_F64, SHERD_U8, SHERD_U32, SHERD_I64 };
-    p->steps.era++;                         /* which may start a round */
-    sherd__task t = { .job = next(s) % 4 }; /* evaluated one after the other, in the same order by
+    p->steps.era++;          /* which may start a round */
+    uint32_t bits = next(s); /* evaluated one after the other, in the same order by
                                              * every compiler */
+    sherd__task t = { .job = bits % 4 };
     t.task = number(s);
     t.op = next(s) % 24;
     t.left = number(s);
@@ -404,6 +423,10 @@ static void give(peer *p, script *s)
     t.result.cols = number(s) % 64;
     t.result.len = t.result.rows * t.result.cols * sherd_dtype_size((sherd_dtype)t.result.dtype) *
                    (t.primes_len ? t.primes_len : 1);
+    of_bytes(&t.result, bits);
+    if (t.result.dtype == SHERD__BYTES) t.primes_len = t.result.primes;
+    for (uint32_t i = 0; i < t.primes_len && t.result.dtype == SHERD__BYTES; i++)
+        t.primes[i] = 3 + 2 * (number(s) % 128);
     p->tasks += sherd__session_task(p->co, &t) == 0;
 }
 
@@ -500,7 +523,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
                                 .wake = how & 64 ? wake : NULL };
     const sherd__device device = { .does = SHERD__DOES_ALL,
                                    .depth = 2,
-                                   .gflops = how & 1 ? 50 : 1e-3 }; /* on the loop, or by a call */
+                                   .gflops = how & 1 ? 50 : 1e-3, /* on the loop, or by a call */
+                                   .byte_gops = how & 1 ? 50 : 1e-3 };
     o.devices = &device;
     o.devices_len = 1;
     memset(&charges, 0, sizeof charges);

@@ -4,6 +4,9 @@ import numpy as np
 from . import records
 
 
+BYTES = records.BYTES_LEFT, records.BYTES_RIGHT
+
+
 class Refused(Exception):
     """The reason for a REFUSE by a node: code and text."""
 
@@ -22,7 +25,7 @@ class Block:
 
     @property
     def residues(self):
-        return self.description["dtype"] == records.RESIDUES
+        return self.description["dtype"] in (records.RESIDUES, *BYTES)
 
     def parts(self, prime=None):
         """The groups as matrices: the residues of one prime, or integers reduced modulo it."""
@@ -46,6 +49,44 @@ def pack_residues(values):
     return flat.view(np.uint8).reshape(-1, 4)[:, :3].tobytes()
 
 
+def up(n, unit):
+    return -(-n // unit)
+
+
+def lay_out(matrices, dtype):
+    """The body of an operand of residues of one byte: one matrix of integers for each prime."""
+    strips = []
+    for m in matrices:
+        if dtype == records.BYTES_LEFT:
+            s, t = up(m.shape[0], 16), up(m.shape[1], 64)
+            whole = np.zeros((16 * s, 64 * t), np.uint8)
+            whole[:m.shape[0], :m.shape[1]] = m
+            strips.append(whole.reshape(s, 16, t, 64).transpose(0, 2, 1, 3).reshape(s, -1))
+        else:
+            s, t = up(m.shape[1], 16), up(m.shape[0], 64)
+            whole = np.zeros((64 * t, 16 * s), np.int8)
+            whole[:m.shape[0], :m.shape[1]] = m
+            strips.append(whole.reshape(t, 16, 4, s, 16).transpose(3, 0, 1, 4, 2).reshape(s, -1))
+    return np.concatenate(strips, 1).tobytes()
+
+
+def taken_apart(description, body):
+    """The matrices of such an operand."""
+    rows, cols, primes = (description[k] for k in ("rows", "cols", "primes"))
+    left = description["dtype"] == records.BYTES_LEFT
+    s, t = (up(rows, 16), up(cols, 64)) if left else (up(cols, 16), up(rows, 64))
+    if len(body) != 1024 * s * t * primes:
+        raise Refused(records.EFORMAT, "length of tiles")
+    for q in range(primes):
+        if left:
+            tiles = np.frombuffer(body, np.uint8).reshape(s, primes, t, 16, 64)[:, q]
+            whole = tiles.transpose(0, 2, 1, 3).reshape(16 * s, 64 * t)
+        else:
+            tiles = np.frombuffer(body, np.int8).reshape(s, primes, t, 16, 16, 4)[:, q]
+            whole = tiles.transpose(1, 2, 4, 0, 3).reshape(64 * t, 16 * s)
+        yield whole[:rows, :cols].astype(np.int64).reshape(-1)
+
+
 def parse(description, body):
     """Returns a Block from the body of a PUT, or raises Refused."""
     d = description
@@ -61,6 +102,8 @@ def parse(description, body):
     count = sum(r * c for r, c in table)
     if d.get("encoding", 0) == 1:
         return Block(d, table, sparse(d, table, body[at:]))
+    if d["dtype"] in BYTES:
+        return Block(d, table, list(taken_apart(d, body)))
     if d["dtype"] == records.RESIDUES:
         each = 3 * count
         if len(body) - at != each * d["primes"]:
@@ -124,13 +167,18 @@ def product(task, left, right):
     """The body of the result of operation 1 or 2: the values, or packed residues."""
     primes = task.get("primes", [])
     want = task["result"]
+    kinds = left.description["dtype"], right.description["dtype"]
+    if any(kind in BYTES for kind in kinds) and (kinds != BYTES or task.get("windows")):
+        raise Refused(records.EUNSUPPORTED, "operands of residues of one byte")
     for block in (left, right):
         if block.residues and (not primes or len(block.values) != len(primes)):
             raise Refused(records.EINVAL, "residues of other primes")
     out = []
     for prime in enumerate(primes) if primes else [None]:
         lefts, rights = list(left.parts(prime)), list(right.parts(prime))
-        if prime and any((x >= prime[1]).any() for x in lefts + rights):
+        if want["dtype"] == records.BYTES:
+            rights = [np.mod(x, prime[1]) for x in rights]
+        elif prime and any((x >= prime[1]).any() for x in lefts + rights):
             raise Refused(records.ERANGE, "a residue that is not below its prime")
         if task.get("windows"):
             lefts = [windows(x, task["windows"]) for x in lefts]
@@ -153,4 +201,6 @@ def dress(want, out):
     """Encodes values, a list of one array for each prime, as the description specifies."""
     if want["dtype"] == records.RESIDUES:
         return b"".join(map(pack_residues, out))
+    if want["dtype"] == records.BYTES:
+        return b"".join(x.astype(np.uint8).tobytes() for x in out)
     return out[0].astype(records.DTYPES[want["dtype"]]).tobytes()

@@ -100,9 +100,11 @@ class Coordinator:
             self.tasks += 1
             number = self.tasks
         each = (3 * len(primes) if dtype == records.RESIDUES
+                else len(primes) if dtype == records.BYTES
                 else np.dtype(records.DTYPES.get(dtype, "u1")).itemsize)
         result = {"origin": 2, "dtype": dtype, "encoding": 0,
-                  "primes": len(primes) if dtype == records.RESIDUES else 0, "groups": 0,
+                  "primes": len(primes) if dtype in (records.RESIDUES, records.BYTES) else 0,
+                  "groups": 0,
                   "rows": shape[0], "cols": shape[1], "len": shape[0] * shape[1] * each}
         body = {"op": op, "flags": flags, "left": left, "right": right, "primes": list(primes),
                 "result": result}
@@ -207,7 +209,10 @@ class Coordinator:
 
 def pack(values, groups=None, dtype=None, csr=False):
     """Returns the description and the body of a block."""
-    if dtype == records.RESIDUES:
+    if dtype in blocks.BYTES:
+        table, primes, groups = [values[0].shape], len(values), 0
+        body = blocks.lay_out(values, dtype)
+    elif dtype == records.RESIDUES:
         matrices = values if groups else [values]
         # values: for each group a list of one matrix for each prime
         table = [m[0].shape for m in matrices]
@@ -242,6 +247,8 @@ def values_of(description, body):
     if description["dtype"] == records.RESIDUES:
         flat = blocks.unpack_residues(body).reshape(description["primes"], -1)
         return [one.reshape(shape) for one in flat]
+    if description["dtype"] == records.BYTES:
+        return list(np.frombuffer(body, np.uint8).reshape(description["primes"], *shape))
     return np.frombuffer(body, records.DTYPES[description["dtype"]]).reshape(shape)
 
 

@@ -239,6 +239,10 @@ for name, changes in {
         "encoding 2": {"encoding": 2}, "primes for floats": {"primes": 1},
         "five primes": {"dtype": 32, "primes": 5},
         "residues without primes": {"dtype": 32, "primes": 0},
+        "nine primes of bytes": {"dtype": 33, "primes": 9, "groups": 0, "len": 9216},
+        "groups of bytes": {"dtype": 34, "primes": 1, "groups": 1, "len": 1032},
+        "the bytes of a result": {"dtype": 35, "primes": 1, "groups": 0, "len": 16},
+        "incomplete tiles": {"dtype": 33, "primes": 8, "groups": 0, "len": 128},
         "2^25 groups": {"groups": 1 << 25}, "2^63 rows": {"rows": 1 << 63},
         "2^32 columns": {"cols": 1 << 32}, "a length of 2^64 - 1": {"len": (1 << 64) - 1},
         "an attempt": {"attempt": 1}}.items():
@@ -373,7 +377,7 @@ def task(changes=None, result=None, drop=(), windows=None):
 
 for name, item in {
         "left 0": task({"left": 0}), "flags 4": task({"flags": 4}),
-        "five primes": task({"primes": [5] * 5}), "modulus 1": task({"primes": [1]}),
+        "nine primes": task({"primes": [5] * 9}), "modulus 1": task({"primes": [1]}),
         "modulus 2^24": task({"primes": [1 << 24]}), "no result": task(drop=("result",)),
         "no operation": task(drop=("op",)), "a block's origin": task(result={"origin": 1}),
         "a wrong length": task(result={"len": 127}),
@@ -381,6 +385,7 @@ for name, item in {
         "a result with a group": task(result={"groups": 1}),
         "a result in CSR": task(result={"encoding": 1, "groups": 1})}.items():
     sends(f"a task with {name}", EFRAME, item)
+sends("a task with five primes", "refused", *put(), task({"primes": [5] * 5}))
 W = {"height": 4, "width": 4, "channels": 1, "window": 2, "stride": 1, "padding": 0}
 for name, changes in {"no height": {"height": 0}, "stride 0": {"stride": 0}, "window 0": {"window": 0},
                       "a window larger than the image": {"window": 9},

@@ -8,6 +8,14 @@ from . import harness, node
 NODES = 5
 
 
+class Bytes(node.Session):
+    """Multiplies residues of one byte much faster than others."""
+
+    hello = {**node.Session.hello, "byte_gops": 4000.0, "devices": [
+        {**device, "does": device["does"] | 16, "byte_gops": 2000.0}
+        for device in node.Session.hello["devices"]]}
+
+
 def main():
     me = harness.identity("me.key")
     nodes = [node.Node({me.pin}) for _ in range(NODES)]
@@ -56,6 +64,7 @@ def main():
         product("--scheme", scheme, "--bits", "9")
         product("--scheme", scheme, "--bits", "24")
         product("--scheme", scheme, "--spare", "1")
+        product("--scheme", scheme, "--code", "lagrange")
         product("--scheme", scheme, "--colluding", "2")
         product("--scheme", scheme, a="i2.npy")
         product("--scheme", scheme, a="large.npy", b="square.npy")
@@ -83,6 +92,15 @@ def main():
     harness.everything(one, cases, 2)
     harness.report(all(n.sessions and any(s.answered for s in n.sessions) for n in nodes),
                    "every node answered tasks")
+
+    nodes = [node.Node({me.pin}, Bytes) for _ in range(NODES)]
+    harness.node_file("nodes.txt", nodes)
+    del cases[:]
+    product("--scheme", "share")
+    product("--scheme", "share", "--bits", "9", "--colluding", "2")
+    product("--scheme", "share", "--spare", "1", a="i2.npy")
+    product("--scheme", "share", a="large.npy", b="square.npy")
+    harness.everything(one, cases, 2)
     harness.finish()
 
 

@@ -9,6 +9,7 @@ HEADER = struct.Struct("<IHHQIIQ")
 
 F64, F32, U8, U16, U32, I8, I16, I32, I64 = range(1, 10)
 RESIDUES = 32
+BYTES_LEFT, BYTES_RIGHT, BYTES = 33, 34, 35
 DTYPES = {F64: "<f8", F32: "<f4", U8: "u1", U16: "<u2", U32: "<u4", I8: "i1", I16: "<i2",
           I32: "<i4", I64: "<i8"}
 ALPN = b"sherd/1"
@@ -28,11 +29,11 @@ DESCRIPTION = {"origin": (1, "u"), "dtype": (2, "u"), "encoding": (3, "u"), "pri
                "groups": (5, "u"), "rows": (6, "u"), "cols": (7, "u"), "len": (8, "u"),
                "attempt": (9, "u")}
 DEVICE = {"does": (1, "u"), "gflops": (2, "d"), "residue_gflops": (3, "d"), "memory": (4, "u"),
-          "cell": (5, "u"), "depth": (6, "u")}
+          "cell": (5, "u"), "depth": (6, "u"), "byte_gops": (7, "d")}
 HELLO_BODY = {"minor_min": (1, "u"), "minor_max": (2, "u"), "features": (3, "x"),
               "software": (4, "t"), "blas_core": (5, "t"), "backend": (6, "t"),
               "threads": (7, "u"), "memory": (8, "u"), "gflops": (9, "d"),
-              "residue_gflops": (10, "d"), "devices": (11, [DEVICE])}
+              "residue_gflops": (10, "d"), "devices": (11, [DEVICE]), "byte_gops": (16, "d")}
 TASK_BODY = {"op": (1, "u"), "flags": (2, "u"), "left": (3, "u"), "right": (4, "u"),
              "primes": (5, "*"), "result": (6, DESCRIPTION), "windows": (7, WINDOWS)}
 REFUSE_BODY = {"what": (1, "u"), "code": (2, "s"), "text": (3, "t")}

@@ -89,6 +89,38 @@ class Cases:
         report(all((g == 70000 % p).all() for g, p in zip(got, PRIMES)),
                "70,000 products of the largest residues")
 
+    def bytes(self):
+        """Residues of one byte modulo any odd numbers below 256, bit for bit."""
+        primes = (251, 3, 255, 241, 239, 5, 127, 211)
+        for (n, k, m), r in (((6, 11, 8), 1), ((33, 130, 17), 8), ((16, 64, 16), 6), ((1, 65, 1), 3)):
+            of = primes[:r]
+            a = self.residues((n, k), of)
+            b = [x - p // 2 for x, p in zip(self.residues((k, m), of), of)]
+            d = [x - p // 2 for x, p in zip(self.residues((n, m), of), of)]
+            left = self.c.put(a, dtype=records.BYTES_LEFT)
+            right = self.c.put(b, dtype=records.BYTES_RIGHT)
+            got = self.ask(1, left, right, (n, m), dtype=records.BYTES, primes=of)
+            report(all((g == x @ y % p).all() for g, x, y, p in zip(got, a, b, of)),
+                   f"residues of one byte, {n} x {k} x {m}, {r} primes")
+            right = self.c.put(d, dtype=records.BYTES_RIGHT)
+            for time in ("first", "second", "third"):
+                got = self.ask(2, left, right, (k, m), dtype=records.BYTES, primes=of)
+                report(all((g == x.T @ y % p).all() for g, x, y, p in zip(got, a, d, of)),
+                       f"transposed residues of one byte, {n} x {k} x {m}, the {time} time")
+        largest = [np.full((2, 65536), 255)], [np.full((65536, 2), -128)]
+        left = self.c.put(largest[0], dtype=records.BYTES_LEFT)
+        got = self.ask(1, left, self.c.put(largest[1], dtype=records.BYTES_RIGHT), (2, 2),
+                       dtype=records.BYTES, primes=(251,))
+        report((got[0] == 65536 * 255 * -128 % 251).all(), "65,536 terms of bytes beyond residues")
+        more = self.c.put([np.zeros((1, 65537))], dtype=records.BYTES_LEFT)
+        tall = self.c.put([np.zeros((65537, 1))], dtype=records.BYTES_RIGHT)
+        for what, (one, two, p) in {
+                "65,537 terms": (more, tall, 251), "two left operands": (left, left, 251),
+                "modulus 256": (left, self.c.put(largest[1], dtype=records.BYTES_RIGHT), 256),
+        }.items():
+            report(code_of(self.ask, 1, one, two, (1, 1), dtype=records.BYTES,
+                           primes=(p,)) == records.EUNSUPPORTED, f"refused: {what}")
+
     def groups(self):
         shapes = [((3, 4), (4, 6)), ((2, 1), (1, 6)), ((5, 7), (7, 6))]
         a = [self.drawn(records.F64, s) for s, _ in shapes]
@@ -222,7 +254,7 @@ def main():
                said["gflops"] == w["gflops"], f"to a coordinator of minor {offered} it declares none",
                said)
         c.close()
-    for run in (cases.floats, cases.modulo, cases.groups, cases.sparse, cases.images,
+    for run in (cases.floats, cases.modulo, cases.bytes, cases.groups, cases.sparse, cases.images,
                 cases.entries, cases.life):
         try:
             run()

@@ -1,7 +1,8 @@
 """Reads a coordinator's record of a product under `share`; written from docs/SCHEMES.md alone.
-Recovers A from the shares of K + T nodes, and the product from the answers of 2 (K + T) - 1.
+Recovers A from the shares of K + T nodes, and the product from the answers of 2 (K + T) - 1; by the
+inner-product code from those of K + 2 T.
 
-    shares_record.py DIR A.npy B.npy C.npy K T     float operands, 20 bits
+    shares_record.py DIR A.npy B.npy C.npy K T lagrange|inner     float operands, 20 bits
 """
 import json
 import os
@@ -64,6 +65,23 @@ def at(points, values, x, p):
     return out
 
 
+def solved(rows, values, p):
+    """x with rows x = values modulo p, for a square matrix of numbers and an array of values each."""
+    n = len(rows)
+    rows, values = [[x % p for x in r] for r in rows], [v % p for v in values]
+    for c in range(n):
+        i = next(i for i in range(c, n) if rows[i][c])
+        rows[c], rows[i], values[c], values[i] = rows[i], rows[c], values[i], values[c]
+        w = pow(rows[c][c], p - 2, p)
+        rows[c], values[c] = [x * w % p for x in rows[c]], values[c] * w % p
+        for i in range(n):
+            f = rows[i][c]
+            if i != c and f:
+                rows[i] = [(x - f * y) % p for x, y in zip(rows[i], rows[c])]
+                values[i] = (values[i] - f * values[c]) % p
+    return values
+
+
 def fixed(x, bits):
     s = bits - 1
     while round(Fraction(float(abs(x).max())) * Fraction(2) ** s) > 2 ** (bits - 1) - 1:
@@ -72,14 +90,42 @@ def fixed(x, bits):
     return np.array(whole, object), s
 
 
-def main(folder, a, b, c, k, t):
+def decode_lagrange(lefts, answers, primes, ia, ib, k, t):
+    h = -(-ia.shape[0] // k)
+    want = np.zeros((k * h, ia.shape[1]), object)
+    want[:ia.shape[0]] = ia
+    alpha = [k + t + i for i in range(1, len(lefts) + 1)]
+    for q, p in enumerate(primes):
+        for j in range(k):
+            block = at(alpha[:k + t], [u[q] for u in lefts[:k + t]], j + 1, p)
+            assert (block == want[j * h:(j + 1) * h] % p).all()
+    whole = [i for i, y in enumerate(answers) if y.shape[1] == h][:2 * (k + t) - 1]
+    assert len(whole) == 2 * (k + t) - 1
+    for q, p in enumerate(primes):
+        product = np.concatenate([at([alpha[i] for i in whole], [answers[i][q] for i in whole],
+                                     j + 1, p) for j in range(k)])[:ia.shape[0]]
+        assert (product == ia.dot(ib) % p).all()
+
+
+def decode_inner(lefts, answers, primes, ia, ib, k, t):
+    assert len(lefts) == k + 2 * t
+    d = -(-ia.shape[1] // k)
+    want = np.zeros((ia.shape[0], k * d), object)
+    want[:, :ia.shape[1]] = ia
+    for q, p in enumerate(primes):
+        f = solved([[i ** s for s in range(k + t)] for i in range(k + t)],
+                   [u[q] for u in lefts[:k + t]], p)
+        for j in range(k):
+            assert (f[t + j] == want[:, j * d:(j + 1) * d] % p).all()
+        assert (sum(y[q] for y in answers) % p == ia.dot(ib) % p).all()
+
+
+def main(folder, a, b, c, k, t, code):
     index = json.load(open(os.path.join(folder, "index.json")))
     a, b, c = (np.load(f) for f in (a, b, c))
     k, t = int(k), int(t)
     (ia, sa), (ib, sb) = fixed(a, 20), fixed(b, 20)
-    h = -(-a.shape[0] // k)
-    want = np.zeros((k * h, a.shape[1]), object)
-    want[:a.shape[0]] = ia
+    width = a.shape[1] if code == "lagrange" else -(-a.shape[1] // k)
     lefts, answers, primes = [], [], []
     for peer in index["peers"]:
         blocks, results, tasks = {}, {}, []
@@ -92,24 +138,15 @@ def main(folder, a, b, c, k, t):
                     tasks.append((number, *numbers(body)))
         primes = tasks[0][3]
         tasks.sort()  # in the order of panels
-        lefts.append(np.concatenate([residues(blocks[left], len(primes), a.shape[1])
+        lefts.append(np.concatenate([residues(blocks[left], len(primes), width)
                                      for _, left, _, _ in tasks], 1))
         answers.append(np.concatenate([residues(results[n], len(primes), b.shape[1])
                                        if results.get(n) else np.zeros((len(primes), 0, b.shape[1]),
                                                                        object)
                                        for n, _, _, _ in tasks], 1))
     assert primes == [5931641, 5931637, 5931559, 5931533][:len(primes)]
-    alpha = [k + t + i for i in range(1, len(lefts) + 1)]
-    for q, p in enumerate(primes):
-        for j in range(k):
-            block = at(alpha[:k + t], [u[q] for u in lefts[:k + t]], j + 1, p)
-            assert (block == want[j * h:(j + 1) * h] % p).all()
-    whole = [i for i, y in enumerate(answers) if y.shape[1] == h][:2 * (k + t) - 1]
-    assert len(whole) == 2 * (k + t) - 1
-    for q, p in enumerate(primes):
-        product = np.concatenate([at([alpha[i] for i in whole], [answers[i][q] for i in whole],
-                                     j + 1, p) for j in range(k)])[:a.shape[0]]
-        assert (product == ia.dot(ib) % p).all()
+    decode = decode_lagrange if code == "lagrange" else decode_inner
+    decode(lefts, answers, primes, ia, ib, k, t)
     exact = np.vectorize(lambda v: float(v) * 2.0 ** -(sa + sb))(ia.dot(ib))
     assert (exact == c).all()
 

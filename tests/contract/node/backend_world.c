@@ -274,7 +274,7 @@ void plan_groups(plan *a, plan *b, uint32_t groups, uint32_t inner_max, uint32_t
 
 /* --- modulo primes -------------------------------------------------------------------------- */
 
-const uint32_t backend_primes[SHERD__PRIMES_MAX] = { 5931641, 8388593, 5, 65537 };
+const uint32_t backend_primes[SHERD__RESIDUES_PRIMES_MAX] = { 5931641, 8388593, 5, 65537 };
 
 sherd__fragment *residues_new(uint32_t groups, uint32_t rows, uint32_t cols, uint32_t r,
                               const uint32_t *values)

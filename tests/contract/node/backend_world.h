@@ -89,7 +89,7 @@ sherd__task task_product(const sherd__fragment *a, const sherd__fragment *b, uin
 uint8_t *out_new(size_t len);
 void out_guarded(const uint8_t *out, size_t len);
 
-extern const uint32_t backend_primes[SHERD__PRIMES_MAX];
+extern const uint32_t backend_primes[SHERD__RESIDUES_PRIMES_MAX];
 /** Draws residues modulo the first r primes, one matrix after the other. worst: those farthest from
  *  0. */
 uint32_t *residues_draw(uint32_t rows, uint32_t cols, uint32_t r, bool worst);

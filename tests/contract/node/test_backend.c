@@ -318,7 +318,7 @@ static void tasks_that_disagree_with_their_blocks_are_refused(void **s)
     assert_int_equal(backend_run(&t, a.f, NULL, out), SHERD_ESHAPE);
     t = good, t.primes_len = 1, t.primes[0] = 5931641;
     assert_int_equal(backend_run(&t, a.f, b.f, out), SHERD_EINVAL);
-    t = good, t.primes_len = SHERD__PRIMES_MAX + 1;
+    t = good, t.primes_len = SHERD__RESIDUES_PRIMES_MAX + 1;
     assert_int_equal(backend_run(&t, a.f, b.f, out), SHERD_EUNSUPPORTED);
     assert_int_equal(backend_run(&good, a.f, NULL, out), SHERD_EINVAL);
     assert_int_equal(backend_run(&good, b.f, a.f, out), SHERD_ESHAPE);

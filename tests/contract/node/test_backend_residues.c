@@ -78,7 +78,7 @@ static void residues_multiply_exactly_worst_values_included(void **s)
                                          { 5, 7, 3 },    { 3, 1500, 4 }, { 2, 4097, 3 },
                                          { 1027, 5, 2 }, { 2, 3, 1027 } };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        for (uint32_t r = 1; r <= SHERD__PRIMES_MAX; r++) {
+        for (uint32_t r = 1; r <= SHERD__RESIDUES_PRIMES_MAX; r++) {
             check_residues(sizes[i][0], sizes[i][1], sizes[i][2], r, r & 1, false);
             check_residues(sizes[i][0], sizes[i][1], sizes[i][2], r, i & 1, true);
         }
@@ -312,7 +312,7 @@ static void windows_of_residues_multiply_exactly(void **s)
         for (unsigned k = 0; k < 8; k++) {
             taken_apart = k & 1;
             check_windows(&of[i], i == 3 ? 3 : (k >> 1) % 3 + 1, 1 + (uint32_t)(i + k) % 4,
-                          1 + k % SHERD__PRIMES_MAX, (i == 1 || i == 3) && k & 2, k & 4);
+                          1 + k % SHERD__RESIDUES_PRIMES_MAX, (i == 1 || i == 3) && k & 2, k & 4);
         }
     for (unsigned k = 0; k < 4; k++) {
         taken_apart = k & 1;

@@ -200,7 +200,7 @@ uint8_t *blind_answer(const blinded *x, sherd__cell c, sherd__cell_work *work)
                          .op = SHERD__OP_MULTIPLY,
                          .result = work->result,
                          .primes_len = s.primes_len };
-    memcpy(task.primes, s.primes, sizeof task.primes);
+    memcpy(task.primes, s.primes, sizeof s.primes);
     uint8_t *body = malloc(work->result.len + 1);
     if (sherd__backend_cpu.compute(backend, &(sherd__call){ .task = &task, .out = body },
                                    work->left, right, &d))

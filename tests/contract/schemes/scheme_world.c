@@ -112,7 +112,7 @@ void scheme_run(const sherd__hiding *h, uint32_t op, scheme_visit spoil)
                                      .op = op,
                                      .result = w.result,
                                      .primes_len = s.primes_len };
-                memcpy(task.primes, s.primes, sizeof task.primes);
+                memcpy(task.primes, s.primes, sizeof s.primes);
                 uint8_t *body = sherd__alloc(w.result.len);
                 sherd_diag d = { 0 };
                 assert_int_equal(sherd__fragment_table_check(sherd__fragment_info_of(w.left),

@@ -16,6 +16,7 @@
 #include "core/alloc.h"
 #include "core/rand.h"
 #include "crypto/fragment_make.h"
+#include "crypto/byte_code.h"
 #include "matrix/exact.h"
 #include "matrix/reference.h"
 #include "matrix/residue.h"
@@ -58,7 +59,7 @@ static double *random_matrix(size_t rows, size_t cols)
 static sherd__fragment *arrive(sherd__fragment *sent)
 {
     const sherd__fragment_info *info = sherd__fragment_info_of(sent);
-    uint8_t *bytes = sherd__alloc(info->len);
+    uint8_t *bytes = sherd__alloc_pages(info->len); /* aligned, as the buffers of nodes are */
     sherd__fragment *f;
     assert_int_equal(sherd__fragment_read(sent, 0, bytes, (size_t)info->len), 0);
     assert_int_equal(sherd__fragment_table_check(info, bytes, NULL), 0);
@@ -81,7 +82,7 @@ static uint8_t *answer(const sherd__hiding *h, const sherd__scheme_shape *s, she
                          .result = w.result,
                          .op = s->transposed ? SHERD__OP_MULTIPLY_T : SHERD__OP_MULTIPLY,
                          .primes_len = s->primes_len };
-    memcpy(task.primes, s->primes, sizeof task.primes);
+    memcpy(task.primes, s->primes, sizeof s->primes);
     uint8_t *body = malloc(w.result.len + 1);
     if (sherd__task_check(&task, left, right, &d) ||
         sherd__backend_cpu.compute(backend, &(sherd__call){ .task = &task, .out = body }, left,
@@ -126,7 +127,8 @@ static void run_all(const sherd__hiding *h, sherd_view left, sherd_view b, const
     free(ref);
 }
 
-static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, unsigned bits)
+static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, unsigned bits,
+                     bool bytes)
 {
     size_t primes, terms = n > k ? n : k;
     uint32_t blocks = 1 + (uint32_t)below(n < 3 ? n : 3);
@@ -138,6 +140,7 @@ static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, un
                               .b = b,
                               .c = c,
                               .ldc = m,
+                              .by = &sherd__code_lagrange,
                               .code = { blocks, 1, 8 },
                               .public_b = public_b,
                               .left_stays = stays,
@@ -150,11 +153,15 @@ static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, un
     assert_int_equal(sherd__fixed_choose(a, bits, "A", &p.fixed_a, NULL), 0);
     assert_int_equal(sherd__fixed_choose(b, bits, "B", &p.fixed_b, NULL), 0);
     assert_int_equal(sherd__fixed_choose(d, bits, "D", &fd, NULL), 0);
-    assert_int_equal(sherd__exact_primes_needed(terms, p.fixed_a.bound, p.fixed_b.bound,
-                                                &sherd__primes_default, &primes),
-                     0);
+    primes = sherd__bytes_primes_needed(terms, p.fixed_a.bound, p.fixed_b.bound);
+    p.bytes = bytes && !public_b && primes;
+    if (!p.bytes)
+        assert_int_equal(sherd__exact_primes_needed(terms, p.fixed_a.bound, p.fixed_b.bound,
+                                                    &sherd__primes_default, &primes),
+                         0);
     p.primes_len = (uint32_t)primes;
-    memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);
+    memcpy(p.primes, p.bytes ? sherd__byte_primes : sherd__primes_default.p,
+           primes * sizeof p.primes[0]);
     assert_int_equal(sherd__share_open(&h, &p), 0);
     run_all(&h, a, b, &p.fixed_a, &p.fixed_b, c);
     if (stays && !public_b) {
@@ -193,15 +200,18 @@ static void coded_products_are_exact(void **state)
     (void)state;
     for (unsigned i = 0; i < 60; i++)
         multiply(1 + below(30), 1 + below(30), 1 + below(30), i % 3 == 0, i % 2,
-                 (unsigned[]){ 2, 9, 17, 30, 34, 40 }[below(6)]);
+                 (unsigned[]){ 2, 9, 17, 30, 34, 40 }[below(6)], below(2));
 }
 
 static void inner_sizes_beyond_a_block_are_exact(void **state)
 {
     (void)state;
-    multiply(20, 2500, 9, false, true, 17);
-    multiply(2500, 20, 9, false, true, 26);
-    multiply(10, 2500, 9, true, false, 26);
+    for (unsigned bytes = 0; bytes < 2; bytes++) {
+        multiply(20, 2500, 9, false, true, 17, bytes);
+        multiply(2500, 20, 9, false, true, 24, bytes);
+        multiply(300, 700, 290, false, bytes, 17, bytes);
+    }
+    multiply(10, 2500, 9, true, false, 26, false);
 }
 
 int main(void)

@@ -410,6 +410,7 @@ void sim_run(const sim_options *o, sim_outcome *out)
         more = sherd__job_starved(s.job, &alive) && !out->hung;
         nodes.usable = alive;
         po.spare = 0;
+        po.code = SHERD_CODE_AUTO; /* as scheduler/job/product.c */
         more = more && alive < before;
         out->threshold = p.threshold;
         sherd__job_free(s.job);

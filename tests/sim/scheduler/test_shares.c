@@ -40,6 +40,7 @@ static sim_options drawn(uint64_t seed)
     o.product.memory = UINT64_C(1) << (14 + sherd__entropy_below(&e, 5)); /* cells of a few rows */
     uint32_t most = both ? (o.nodes - 1) / 2 : o.nodes - 1; /* of T, with K = 1 and S = 0 */
     o.product.colluding = 1 + (uint32_t)sherd__entropy_below(&e, most);
+    o.product.code = SHERD_CODE_LAGRANGE;
     uint32_t left = o.nodes - (both ? 2 * o.product.colluding + 1 : o.product.colluding + 1);
     o.product.spare = (uint32_t)sherd__entropy_below(&e, left + 1);
     /* Includes the projections of two panels and tiles: two primes, two trials, doubles. */
@@ -50,10 +51,23 @@ static sim_options drawn(uint64_t seed)
     return o;
 }
 
+/* The same by the inner-product code, under which no node is spare. */
+static sim_options drawn_inner(uint64_t seed)
+{
+    sim_options o = drawn(seed);
+    o.product.scheme = SHERD_SHARE;
+    o.product.code = SHERD_CODE_INNER;
+    o.product.spare = 0;
+    if (o.nodes < 2 * o.product.colluding + 1) o.product.colluding = (o.nodes - 1) / 2;
+    o.product.memory += UINT64_C(1) << 16; /* answers are whole rows of the product */
+    return o;
+}
+
 /* Returns how many nodes may fail without a new encoding. */
 static uint32_t slack(const sim_options *o)
 {
     bool both = o->product.scheme == SHERD_SHARE;
+    if (o->product.code == SHERD_CODE_INNER) return 0;
     uint32_t k = sherd__lcc_blocks(o->nodes, o->product.colluding, o->product.spare, both);
     if (k > o->n) k = (uint32_t)o->n;
     return o->nodes - sherd__lcc_threshold(k, o->product.colluding, both);
@@ -184,6 +198,36 @@ static void with_more_faults_the_result_is_correct_or_an_error(void **state)
     assert_true(refused > 50);
 }
 
+/* Slow, dead, disconnected, lying or lying together: what can be coded again is, without the nodes
+ * that were lost or banned, and by a code that needs fewer answers. */
+static void without_all_nodes_of_the_inner_code_shares_are_made_again(void **state)
+{
+    (void)state;
+    unsigned once = 0, again = 0, named = 0;
+    for (uint64_t seed = 170000; seed < 171200; seed++) {
+        sim_options o = drawn_inner(seed);
+        sim_outcome r;
+        o.faulty = (uint32_t)(seed % 3);
+        if (o.faulty > o.nodes - 2 * o.product.colluding - 1)
+            o.faulty = o.nodes - 2 * o.product.colluding - 1;
+        o.fault = (sim_fault)(SIM_NONE + 1 + seed % SIM_FAULTS);
+        o.fault_early = seed % 2;
+        sim_run(&o, &r);
+        if (r.hung) describe(&o, &r, "it hangs");
+        if (r.err && r.err != SHERD_EFEWNODES) describe(&o, &r, "it failed for another reason");
+        if (r.err && !o.faulty) describe(&o, &r, "it failed without faults");
+        if (!r.err && !r.equal) describe(&o, &r, "the product is wrong");
+        if (r.banned > o.faulty) describe(&o, &r, "an honest node was named");
+        if (!o.faulty && r.encodings != 1) describe(&o, &r, "it was coded again");
+        once += !r.err && r.encodings == 1;
+        again += !r.err && r.encodings > 1;
+        named += r.banned > 0;
+    }
+    assert_true(once > 300);
+    assert_true(again > 100);
+    assert_true(named > 30);
+}
+
 static void strict_ends_with_the_first_lie(void **state)
 {
     (void)state;
@@ -257,6 +301,7 @@ int main(void)
         cmocka_unit_test(products_of_windows_survive_as_many_faults),
         cmocka_unit_test(liars_that_agree_are_named_and_do_not_change_the_result),
         cmocka_unit_test(with_more_faults_the_result_is_correct_or_an_error),
+        cmocka_unit_test(without_all_nodes_of_the_inner_code_shares_are_made_again),
         cmocka_unit_test(strict_ends_with_the_first_lie),
         cmocka_unit_test(a_hundred_nodes_decode_with_any_sufficient_remainder),
         cmocka_unit_test(one_seed_gives_one_sequence_of_events),

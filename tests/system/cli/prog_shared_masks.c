@@ -6,6 +6,10 @@
  *     encodings    all encodings, each starting five rows after the previous one (the default)
  *     left, right  only the primes of each A or of each B, each starting five rows after the
  *                  previous one
+ *
+ * Primes below 256 are used only with $BYTES: their masks are streams in the order of tiles, and
+ * most tests state places in rows.
+ * link: -Wl,--wrap=sherd__bytes_primes_needed
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -23,6 +27,14 @@ struct sherd__masks {
     sherd__keystream ks;
     uint64_t number; /* of the encoding */
 };
+
+uint32_t __real_sherd__bytes_primes_needed(size_t k, uint64_t a, uint64_t b);
+uint32_t __wrap_sherd__bytes_primes_needed(size_t k, uint64_t a, uint64_t b);
+
+uint32_t __wrap_sherd__bytes_primes_needed(size_t k, uint64_t a, uint64_t b)
+{
+    return getenv("BYTES") ? __real_sherd__bytes_primes_needed(k, a, b) : 0;
+}
 
 static atomic_uint_fast64_t encodings;
 
@@ -91,6 +103,24 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, sherd__mask_par
             for (size_t i = 0; i < some && !err; i++)
                 out[r * ld + at + i] = residue(words + 4 * (skip + i), id->p);
         }
+    return err;
+}
+
+/* Takes the bytes that are below p. A unit is named by its first row and column
+ * (schemes/share/bytes_encode.c). The bytes of a unit begin at those of its place; each row has
+ * room for the bytes that are rejected. */
+int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit, size_t n,
+                       uint8_t *out)
+{
+    uint8_t bytes[4 * WORDS];
+    uint64_t shift, nonce = stream_of(m, id, &shift);
+    uint64_t block = (((unit >> 32) + shift) * id->width + (unit & UINT32_MAX)) * 2 / sizeof bytes;
+    int err = SHERD_OK;
+    for (size_t done = 0; done < n && !err; block++) {
+        err = sherd__keystream_read(&m->ks, nonce, block, bytes, sizeof bytes);
+        for (size_t i = 0; i < sizeof bytes && done < n && !err; i++)
+            if (bytes[i] < id->p) out[done++] = bytes[i];
+    }
     return err;
 }
 

@@ -312,9 +312,9 @@ run audit learnt $SIDE2 --json -q
 assert d['flagged'] == 0 and d['form'].startswith('share') and not d['cut'], d['warnings']
 A = [f for f in d['findings'] if f['subject'].startswith('A') and f['size'] == 2]
 guessed = [f['value'] for f in A if f['statistic'] == 'entries as guessed']
-assert len(guessed) == 20 and set(guessed) == {458 * 20}, guessed
+assert len(guessed) % 10 == 0 and len(guessed) >= 20 and set(guessed) == {458 * 20}, guessed
 V = [f for f in d['findings'] if f['test'] == 'verbatim']
-assert {f['subject'] for f in V} == {'A, block 1', 'A, block 2'} and sum(f['value'] for f in V) < 1e-3"
+assert {f['subject'] for f in V} == {'A, block 1', 'A, block 2'} and all(f['value'] < 2 * f['chance'] + 1e-3 for f in V)"
 report $? "a training under share: rows of each part are compared with the right rows, and nothing is flagged"
 # Node 3's share without its mask, at the point of block 2: the rows of the parts, in the training's order.
 cp -r learnt leaky; chmod -R u+w leaky

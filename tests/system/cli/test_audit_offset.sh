@@ -38,7 +38,7 @@ np.save('A.npy', A.astype('u1')); np.save('F.npy', g.standard_normal((1500, 60))
 np.save('B.npy', g.standard_normal((60, 60)))
 np.save('V.npy', g.standard_normal((60, 300))); np.save('W.npy', g.standard_normal((300, 400)))"
 
-both A.npy B.npy -n 5 --scheme share --colluding 1 && cmp bad.npy good.npy
+both A.npy B.npy -n 5 --scheme share --code lagrange --colluding 1 && cmp bad.npy good.npy
 report $? "a build whose masks are all from one keystream computes the right product"
 audit bad && py "
 assert {f['test'] for f in hits} == {'offset'} and places == [(3600, 300, 0)] * len(hits) and len(hits) >= 2, d['findings']
@@ -56,15 +56,26 @@ run audit bad --data A.npy --right V.npy -q; [ $code = 3 ] && grep -q 'B has 60 
 report $? "--right of another shape gives exit code 3"
 away
 
-both F.npy B.npy -n 7 --scheme share --colluding 2 --bits 20 && only 3 6 && audit bad --data F.npy --right B.npy &&
+both F.npy B.npy -n 7 --scheme share --code lagrange --colluding 2 --bits 20 && only 3 6 && audit bad --data F.npy --right B.npy &&
     py "assert places == [(3600, 300, 0)] * len(hits) and len(hits) >= 4, hits
 assert {f['sentence'].split(' of ')[0] for f in hits} == {'mask 1', 'mask 2'}" && audit good --data F.npy --right B.npy && py "
 assert nothing() and not any('17 bits' in w for w in d['warnings'])"
 report $? "two masks are found in two shares, with the operands' scales from the record"
 away
 
+# By the inner-product code masks of A are 12 numbers wide and those of B 60.
+both A.npy B.npy -n 7 --scheme share --code inner --colluding 1 && cmp bad.npy good.npy && audit bad && py "
+assert {f['test'] for f in hits} == {'offset'} and hits and all(f['subject'] == 'A / B' for f in hits), d['findings']" &&
+    audit good && py "assert nothing(), hits" && only 2 5 && audit bad --data A.npy --right B.npy && py "
+assert {f['subject'] for f in hits} == {'A / B'} and not unsolved(), (hits, d['unseen'])" &&
+    audit good --data A.npy --right B.npy && py "assert nothing() and not unsolved(), hits"
+report $? "equal masks of A and B are found by the inner-product code, too, in all shares or with both operands"
+run audit bad --data A.npy --right V.npy -q; [ $code = 3 ] && grep -q 'B has 60 rows and 60 columns, and --right is 60 x 300' err
+report $? "there, too, --right of another shape gives exit code 3"
+away
+
 export MASKS=right
-both V.npy W.npy -n 5 --scheme share --colluding 1 --memory 200k && only 1 4
+both V.npy W.npy -n 5 --scheme share --code lagrange --colluding 1 --memory 200k && only 1 4
 audit bad --data V.npy && py "assert nothing() and unsolved() == ['B, B, tile 2, B, tile 3'], (hits, unsolved())" &&
     audit bad --data V.npy --right W.npy && py "
 assert not unsolved() and {f['subject'] for f in hits} == {'B / B', 'B, tile 2 / B, tile 2', 'B, tile 3 / B, tile 3'}, places
@@ -84,6 +95,17 @@ own = [f for f in hits if f['value'] > 1000 and '(lag -300, whole rows)' in f['s
 assert len(own) == 3 and all('prime 5931641' in f['sentence'] and 'prime 5931637' in f['sentence'] for f in own), hits
 assert any('(--right) is not used' in w for w in d['warnings'])" && audit good --data A.npy && py "assert nothing()"
 report $? "primes of blind that share a keystream are found at each node with the operand"
+away
+
+/usr/bin/python3 -c "
+import numpy as np
+g = np.random.default_rng(4)
+np.save('T.npy', g.integers(0, 256, (1500, 128)).astype('u1')); np.save('U.npy', g.standard_normal((128, 70)))"
+BYTES=1 "$BROKEN" multiply T.npy U.npy -o bad.npy -n 5 --scheme share --record bad -q 2>err && audit bad && py "
+assert hits and {f['test'] for f in hits} == {'offset'}, hits
+assert all(f['subject'] == 'A / A' and 'are the same for' in f['sentence'] for f in hits), hits
+assert 'prime 251' in hits[0]['sentence'] and 'prime 241' in hits[0]['sentence'], hits"
+report $? "primes below 256 of A that share a stream of bytes are found, although each rejects other bytes"
 away
 
 # A training: many operands of different widths, and data in the order of the training, in parts.
@@ -116,7 +138,7 @@ for i in 1 2 3 4 5; do
 done
 for i in 1 2 3 4 5; do await test -s line$i; done
 cat line? >lines
-"$BROKEN" multiply F.npy B.npy -o bad.npy --nodes lines --key me.key --scheme share --colluding 1 --same-host-domains -q 2>err
+"$BROKEN" multiply F.npy B.npy -o bad.npy --nodes lines --key me.key --scheme share --code lagrange --colluding 1 --same-host-domains -q 2>err
 kill $pids; wait $pids; pids=
 audit own5 own2 --data F.npy && py "assert nothing() and unsolved() == ['B'], (hits, d['unseen'])" &&
     audit own5 own2 --data F.npy --right B.npy &&

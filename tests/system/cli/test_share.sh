@@ -175,7 +175,8 @@ report $? "--json reports code, widths, primes and an exposure of 0 for A and B"
 run multiply A.npy B.npy -o C.npy -n 5 --scheme share --public b --json
 [ $code = 0 ] && json "[d['scheme'], d['blocks'], d['threshold'], d['shares']] == ['share1', 4, 5, 5]"
 report $? "--public b is share1, with more blocks"
-share -n 5; [ $code = 0 ] && grep -q 'any 1 of 5 domains together learn nothing of A or B; 5 answers give the product' err
+share -n 5 --code lagrange; [ $code = 0 ] && grep -q 'any 1 of 5 domains together learn nothing of A or B; 5 answers give the product' err &&
+    share -n 5 --code inner && grep -q 'any 1 of 5 domains together learn nothing of A or B; code inner: all 5 answers give the product' err
 report $? "the output states who learns what"
 run multiply A.npy B.npy -o C.npy -n 5 --scheme share1
 [ $code = 0 ] && grep -q 'learn nothing of A; B is public' err; report $? "the output of share1 states that B is public"
@@ -185,14 +186,27 @@ report $? "--dry-run has rows of share and share1 beside the others"
 run multiply A.npy B.npy -n 7 --dry-run --json
 [ $code = 0 ] && json "[c['exposure_a'] for c in d['choices'] if c['choice'] == 'share, 1 colluding'] == [0]"
 report $? "they are listed if another scheme is chosen, too"
-json "[[c['blocks'], c['threshold'], c['shares']] for c in d['choices'] if c['choice'].startswith('share, ')] == [[3, 7, 7]] and not any('threshold' in c for c in d['choices'] if not c['choice'].startswith('share'))"
+json "[[c['blocks'], c['threshold'], c['shares'], c['code']] for c in d['choices'] if c['choice'].startswith('share, ')] == [[5, 7, 7, 'inner']] and not any('threshold' in c for c in d['choices'] if not c['choice'].startswith('share'))"
 report $? "JSON lists the blocks of each choice and the number of answers needed"
 run multiply A.npy B.npy -n 9 --scheme share --spare 2 --dry-run
 [ $code = 0 ] && grep -q '^share, 1 colluding: any 7 of 9 answers' out; report $? "the table lists the number of answers needed"
+run multiply A.npy B.npy -n 7 --scheme share --code inner --dry-run
+[ $code = 0 ] && grep -q '^share, 1 colluding: code inner, which needs the answers of all 7 nodes$' out
+report $? "the table states that a code needs all nodes"
+share -n 7 --code inner --json
+[ $code = 0 ] && json "[d[f] for f in ('code', 'blocks', 'threshold', 'shares', 'encodings')] == ['inner', 5, 7, 7, 1]"
+report $? "--json reports the inner-product code"
+fails 2 '--code inner needs the answers of all nodes, and --spare 1 lets some be missing' multiply A.npy B.npy -o C.npy -n 5 --scheme share --code inner --spare 1
+[ $? = 0 ] && grep -q 'try: use --code lagrange' err; report $? "--code inner with --spare gives exit code 2 with the remedy"
+fails 2 '--code inner hides both operands, and --scheme share1 only one' multiply A.npy B.npy -o C.npy -n 5 --scheme share --public b --code inner
+report $? "--code inner with a public B gives exit code 2"
+share -n 8 --spare 1 --json; json "d['code'] == 'lagrange'"
+report $? "with spare nodes the code is one that can do without them"
 run multiply A.npy B.npy -n 2 --scheme share --dry-run
 [ $code = 7 ] && grep -q 'needs 3 or more' err; report $? "with too few nodes the exit code is 7"
 same=yes
-for way in "--colluding 1" "--colluding 2" "--spare 3" "--public b"; do
+for way in "--code lagrange" "--code inner" "--colluding 1" "--colluding 2" "--code inner --colluding 3" "--spare 3" \
+    "--public b"; do
     # shellcheck disable=SC2086
     share -n 7 $way; [ $code = 0 ] || same="$way: $code"
     [ -e first.npy ] || cp C.npy first.npy

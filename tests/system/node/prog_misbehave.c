@@ -24,10 +24,10 @@
  *
  * AFTER: the number of results that are answered correctly first. The coordinating process waits
  * SHERD_TEST_RETURN_MS for a lost node to return, if its own limit is too short for a busy machine.
- *
- * link: -Wl,--wrap=sherd__session_result,--wrap=sherd__session_pending,--wrap=sherd__gemm_f64
- * link: -Wl,--wrap=sherd__limbs_multiply,--wrap=sherd__link_begin,--wrap=sherd__session_new
- * link: -Wl,--wrap=sherd__message_hello,--wrap=sherd__executor_submit,--wrap=sherd__job_new
+ * link: -Wl,--wrap=sherd__session_result,--wrap=sherd__session_pending,--wrap=sherd__link_begin
+ * link: -Wl,--wrap=sherd__gemm_f64,--wrap=sherd__limbs_multiply,--wrap=sherd__bytes_multiply
+ * link: -Wl,--wrap=sherd__session_new,--wrap=sherd__message_hello,--wrap=sherd__executor_submit
+ * link: -Wl,--wrap=sherd__job_new
  */
 #include <math.h>
 #include <signal.h>
@@ -42,6 +42,7 @@
 #include "cli/command.h"
 #include "core/executor.h"
 #include "crypto/fragment_make.h"
+#include "matrix/residue_bytes.h"
 #include "matrix/residue_limbs.h"
 #include "scheduler/job/job.h"
 #include "sherd/mat.h"
@@ -57,6 +58,8 @@ int __real_sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8
                                  uint8_t *right);
 int __wrap_sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *left,
                                  uint8_t *right);
+int __real_sherd__bytes_multiply(const sherd__bytes_product *x, sherd__team *team);
+int __wrap_sherd__bytes_multiply(const sherd__bytes_product *x, sherd__team *team);
 int __real_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
                            const double *b, size_t ldb, double beta, double *c, size_t ldc);
 int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
@@ -246,6 +249,13 @@ int __wrap_sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8
 {
     linger();
     return __real_sherd__limbs_multiply(x, team, left, right);
+}
+
+/* Shares of bytes: a task has a product for each prime. */
+int __wrap_sherd__bytes_multiply(const sherd__bytes_product *x, sherd__team *team)
+{
+    if (x->p == sherd__byte_primes[0]) linger();
+    return __real_sherd__bytes_multiply(x, team);
 }
 
 int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,

@@ -29,15 +29,17 @@ static const struct way {
     uint32_t group;
     bool shuffle_rows;
     uint32_t colluding, spare;
+    sherd_code code;
 } ways[] = {
-    { "plain", SHERD_PLAIN, 0, false, 0, 0 },
-    { "permute, all in one group", SHERD_PERMUTE, 0, false, 0, 0 },
-    { "permute, groups of 1", SHERD_PERMUTE, 1, false, 0, 0 },
-    { "permute, groups of 7, rows too", SHERD_PERMUTE, 7, true, 0, 0 },
-    { "share", SHERD_SHARE, 0, false, 1, 0 },
-    { "share against 2, with a spare", SHERD_SHARE, 0, false, 2, 1 },
-    { "share1", SHERD_SHARE1, 0, false, 1, 0 },
-    { "blind", SHERD_BLIND, 0, false, 0, 0 },
+    { "plain", SHERD_PLAIN, 0, false, 0, 0, 0 },
+    { "permute, all in one group", SHERD_PERMUTE, 0, false, 0, 0, 0 },
+    { "permute, groups of 1", SHERD_PERMUTE, 1, false, 0, 0, 0 },
+    { "permute, groups of 7, rows too", SHERD_PERMUTE, 7, true, 0, 0, 0 },
+    { "share", SHERD_SHARE, 0, false, 1, 0, SHERD_CODE_LAGRANGE },
+    { "share, inner-product code", SHERD_SHARE, 0, false, 1, 0, SHERD_CODE_INNER },
+    { "share against 2, with a spare", SHERD_SHARE, 0, false, 2, 1, 0 },
+    { "share1", SHERD_SHARE1, 0, false, 1, 0, 0 },
+    { "blind", SHERD_BLIND, 0, false, 0, 0, 0 },
 };
 #define WAYS (sizeof ways / sizeof *ways)
 
@@ -184,6 +186,7 @@ static bool product(const site *s, sherd_cluster *cluster, const cluster_case *v
     }
     o.colluding = w->colluding;
     o.spare = w->spare;
+    o.code = w->code;
     o.group = w->group;
     o.shuffle_rows = w->shuffle_rows;
     bool good = !sherd_multiply(cluster, a, b, c, v->m, &o, &r, &d);

@@ -15,6 +15,8 @@
 #include "crypto/lagrange.h"
 #include "crypto/mask.h"
 
+honest_primes honest_under = { 2, { 5931641, 5931637 } };
+
 static void encode(honest *h, honest_mask *mask, void *ctx, uint32_t prime)
 {
     const sherd__seen_code *c = &h->code;
@@ -35,7 +37,7 @@ static void encode(honest *h, honest_mask *mask, void *ctx, uint32_t prime)
             mask(ctx, j - c->blocks, prime, p, r, cols, in[j] + r * cols);
     }
     for (uint32_t i = 0; i < c->shares; i++) {
-        sherd__lcc_encode_weights(&lcc, p, i, w + i * len);
+        assert_int_equal(sherd__lcc_encode_weights(&lcc, p, i, w + i * len), 0);
         out[i] = malloc(3 * n);
     }
     sherd__lcc_encode(w, c->shares, len, p, (const double *const *)in, n, out);
@@ -51,6 +53,15 @@ static void encode(honest *h, honest_mask *mask, void *ctx, uint32_t prime)
 static void fresh(void *ctx, uint32_t t, uint32_t prime, uint32_t p, size_t row, size_t cols,
                   double *out)
 {
+    const sherd__mask_id bytes = { SHERD__MASK_LEFT, t, prime, p, cols };
+    uint8_t b[256];
+    if (p < 256) {
+        assert_true(cols <= sizeof b);
+        assert_int_equal(sherd__masks_bytes(ctx, &bytes, row, cols, b), 0);
+        for (size_t i = 0; i < cols; i++) out[i] = b[i];
+        sherd__residue_from_f64(out, cols, p, out);
+        return;
+    }
     assert_int_equal(sherd__masks_row(ctx, &(sherd__mask_id){ SHERD__MASK_LEFT, t, prime, p, cols },
                                       row, out),
                      0);
@@ -73,8 +84,9 @@ void honest_make_under(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t row
     sherd__seeded state;
     sherd__entropy e = sherd__entropy_seeded(&state, seed);
     h->code = (sherd__seen_code){
-        .blocks = k, .masks = t, .shares = n, .primes_len = 2, .primes = { 5931641, 5931637 }
+        .blocks = k, .masks = t, .shares = n, .primes_len = honest_under.len
     };
+    memcpy(h->code.primes, honest_under.p, sizeof h->code.primes);
     size_t views = (size_t)n * h->code.primes_len;
     h->residues = malloc(views * rows * cols * sizeof *h->residues);
     h->pointers = malloc(views * sizeof *h->pointers);

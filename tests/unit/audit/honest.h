@@ -13,6 +13,12 @@ typedef struct honest {
     uint32_t *domains; /* share i belongs to domain i, unless a test changes that */
 } honest;
 
+/** The primes of the next encodings; two of 23 bits, unless a test changes that. */
+typedef struct honest_primes {
+    uint32_t len, p[SHERD__AUDIT_PRIMES];
+} honest_primes;
+extern honest_primes honest_under;
+
 /** Encodes K blocks of rows x cols values, similar to those of an image, for N shares, with masks
  *  of their own. */
 void honest_make(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, size_t cols,

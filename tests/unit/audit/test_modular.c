@@ -13,7 +13,7 @@
 
 #include "audit/modular.h"
 #include "core/alloc.h"
-#include "crypto/lagrange.h"
+#include "crypto/inner.h"
 
 static uint64_t state = 5;
 
@@ -50,12 +50,36 @@ static void weights_equal_those_of_the_scheme(void **s)
                 uint32_t p = c.primes[i % 2], w[9];
                 double want[9];
                 sherd__modular_weights(&c, i % 2, i / 2, w);
-                sherd__lcc_encode_weights(&lcc, p, i / 2, want);
+                assert_int_equal(sherd__lcc_encode_weights(&lcc, p, i / 2, want), 0);
                 for (uint32_t j = 0; j < k + t; j++)
                     assert_true((double)sherd__modular_centre(w[j], p) == want[j]);
             }
         }
     }
+}
+
+static void weights_of_the_inner_code_equal_those_of_the_scheme(void **s)
+{
+    (void)s;
+    for (uint32_t k = 1; k < 6; k++)
+        for (uint32_t t = 1; t < 4; t++) {
+            sherd__seen_code c = code(k, t, k + 2 * t);
+            sherd__lcc lcc = { k, t, k + 2 * t };
+            for (uint32_t i = 0; i < 4 * c.shares; i++) {
+                uint32_t p = c.primes[i % 2], share = i / 4, w[9];
+                double want[9];
+                c.form = i & 2 ? SHERD__SEEN_INNER_RIGHT : SHERD__SEEN_INNER_LEFT;
+                assert_int_equal(sherd__modular_check(&c, NULL), SHERD_OK);
+                sherd__modular_weights(&c, i % 2, share, w);
+                assert_int_equal((i & 2 ? sherd__code_inner.right
+                                        : sherd__code_inner.left)(&lcc, p, share, want),
+                                 0);
+                for (uint32_t j = 0; j < k + t; j++)
+                    assert_true((double)sherd__modular_centre(w[j], p) == want[j]);
+            }
+            c.shares++;
+            assert_int_equal(sherd__modular_check(&c, NULL), SHERD_EINVAL);
+        }
 }
 
 static void a_share_at_a_blocks_point_is_that_block(void **s)
@@ -250,6 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inverses_and_centred_residues_are_correct),
         cmocka_unit_test(weights_equal_those_of_the_scheme),
+        cmocka_unit_test(weights_of_the_inner_code_equal_those_of_the_scheme),
         cmocka_unit_test(a_share_at_a_blocks_point_is_that_block),
         cmocka_unit_test(short_multiples_are_the_shortest),
         cmocka_unit_test(t_shares_have_no_mask_free_combination_and_more_shares_have),

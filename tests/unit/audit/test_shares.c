@@ -11,6 +11,7 @@
 
 #include "audit/shares.h"
 #include "core/alloc.h"
+#include "matrix/residue_bytes.h"
 #include "tests/unit/audit/spool.h"
 
 #define JOB 5
@@ -111,7 +112,7 @@ static void check_share(const sherd__seen *s, unsigned share, unsigned node, uns
 static int read_shares(sherd__shares *s, const sherd__views *v, uint64_t job, uint64_t n,
                        uint32_t masks, uint32_t spare, size_t rows, sherd_diag *d)
 {
-    const sherd__shares_want w = { n, masks, spare, rows, 8 };
+    const sherd__shares_want w = { n, masks, spare, rows, 8, 0, 0 };
     return sherd__shares_read(s, v, job, &w, d);
 }
 
@@ -330,7 +331,7 @@ static void tiles_beyond_the_limit_are_counted_and_reported(void **state)
     (void)state;
     sherd__views v;
     sherd__shares s;
-    sherd__shares_want w = { 6, 1, 0, 100, 1 };
+    sherd__shares_want w = { 6, 1, 0, 100, 1, 0, 0 };
     open_domains(&v);
     assert_int_equal(sherd__shares_read(&s, &v, JOB, &w, NULL), 0);
     assert_int_equal(s.seen_len, 2);
@@ -489,6 +490,40 @@ static void tiles_are_placed_by_the_numbers_of_their_tasks(void **state)
     sherd__views_fini(&v);
 }
 
+/* The inner-product code: A's blocks are columns, and B's are rows, all of which are known. */
+static void blocks_of_columns_are_placed_by_the_code(void **state)
+{
+    (void)state;
+    sherd__views v = { 0 };
+    sherd__shares s;
+    const char *dir = spool_folder();
+    char line[400];
+    for (unsigned i = 0; i < NODES; i++) a_tiled(dir, i);
+    int len = snprintf(line, sizeof line,
+                       "{\"job\": \"%016x\", \"scheme\": \"share\", \"code\": \"inner\", "
+                       "\"blocks\": 2, \"masks\": 1, \"shares\": 4, \"rows\": 7, \"cols\": %u, "
+                       "\"part\": 3, \"panel\": 2, \"stays\": false, \"largest\": 255}\n",
+                       JOB, 2 * COLS - 1);
+    spool_file(dir, "coded.jsonl", line, (size_t)len);
+    assert_int_equal(sherd__views_add(&v, dir, NULL), 0);
+    assert_int_equal(read_shares(&s, &v, JOB, 7, 1, 0, 100, NULL), 0);
+    assert_string_equal(s.note, "");
+    assert_true(s.seen_len == 3 && s.code.blocks == 2 && s.seen[0].rows == 7);
+    assert_int_equal(s.seen[0].code->form, SHERD__SEEN_INNER_LEFT);
+    assert_int_equal(s.seen[0].block_cols, COLS);
+    for (unsigned r = 0; r < 14; r++) assert_int_equal(s.seen[0].row[r], r % 7);
+    for (unsigned t = 0; t < 2; t++) {
+        const sherd__seen *b = &s.seen[1 + t];
+        assert_int_equal(b->code->form, SHERD__SEEN_INNER_RIGHT);
+        assert_true(b->right && b->block_cols == 0 && b->col == t * COLS);
+        for (unsigned r = 0; r < 2 * COLS; r++)
+            assert_int_equal(b->row[r], r < 2 * COLS - 1 ? r : PAD);
+        for (unsigned i = 0; i < NODES; i++) check_share(b, i, i, 1 + t);
+    }
+    sherd__shares_fini(&s);
+    sherd__views_fini(&v);
+}
+
 /* A position may have enough answers before a domain has its turn: the same rows are used of all
  * shares. */
 static void panels_that_were_not_sent_to_all_shares_are_left_out(void **state)
@@ -565,6 +600,150 @@ static void failed_allocations_are_reported(void **state)
     fail();
 }
 
+/* ---- residues of one byte -------------------------------------------------------------------- */
+
+enum { R = 5, BYTE_ROWS = 37, BYTE_COLS = 70, BYTE_WIDE = 20 };
+static const uint32_t byte_primes[R] = { 251, 241, 239, 233, 211 };
+
+/* Lays out what a node is sent of an operand, as a coordinator does. Returns its info. */
+static sherd__fragment_info byte_block(unsigned node, bool right, uint8_t *out)
+{
+    const unsigned rows = right ? BYTE_COLS : BYTE_ROWS, cols = right ? BYTE_WIDE : BYTE_COLS;
+    const size_t strips = ((right ? cols : rows) + 15) / 16, strip = 2048;
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN,
+                               .dtype = right ? SHERD__BYTES_RIGHT : SHERD__BYTES_LEFT,
+                               .primes = R,
+                               .rows = rows,
+                               .cols = cols,
+                               .len = strips * R * strip };
+    for (unsigned q = 0; q < R; q++) {
+        uint8_t plain[BYTE_COLS * BYTE_COLS], laid[3 * 2048];
+        for (unsigned k = 0; k < rows * cols; k++) {
+            uint32_t p = byte_primes[q], x = (k * 7919 + q * 31 + node * 17 + right) % p;
+            plain[k] = (uint8_t)(right && x > p / 2 ? x - p : x);
+        }
+        if (right) sherd__bytes_lay_columns((const int8_t *)plain, rows, cols, cols, laid);
+        else sherd__bytes_lay_rows(plain, rows, cols, cols, laid);
+        for (size_t s = 0; s < strips; s++)
+            memcpy(out + (s * R + q) * strip, laid + s * strip, strip);
+    }
+    assert_int_equal(sherd__bytes_laid(16, BYTE_COLS), strip);
+    return i;
+}
+
+/* Records four nodes under share, and returns the folder. A byte of node 0's block may be another
+ * one. */
+static const char *open_bytes(sherd__views *v, bool right, size_t at, uint8_t value)
+{
+    static uint8_t laid[3 * R * 2048];
+    const char *dir = spool_folder();
+    sherd__fragment_info out = { .origin = SHERD__RESULT,
+                                 .dtype = SHERD__BYTES,
+                                 .primes = R,
+                                 .rows = BYTE_ROWS,
+                                 .cols = BYTE_WIDE,
+                                 .len = R * BYTE_ROWS * BYTE_WIDE };
+    memset(v, 0, sizeof *v);
+    for (unsigned i = 0; i < NODES; i++) {
+        static spool in, back;
+        begin(&in, &back);
+        for (int side = 0; side < 2; side++) {
+            sherd__fragment_info info = byte_block(i, side, laid);
+            if (i == 0 && side == right && value) laid[at] = value;
+            spool_put(&in, JOB, 1 + (uint32_t)side, &info, laid);
+        }
+        spool_task(&in, JOB, 1 + i, 1, 2, byte_primes, R, &out);
+        record(dir, i, &in, &back);
+    }
+    assert_int_equal(sherd__views_add(v, dir, NULL), 0);
+    return dir;
+}
+
+/* Returns whether an audit of the record finds bytes beyond the edges. */
+static bool finds_edges(const char *dir)
+{
+    sherd_audit *a;
+    const sherd_audit_options opt = { .size = sizeof opt };
+    bool found = false;
+    assert_int_equal(sherd_audit_records(&a, &dir, 1, &opt, NULL), 0);
+    for (size_t i = 0; sherd_audit_finding_at(a, i); i++) {
+        const sherd_audit_finding *f = sherd_audit_finding_at(a, i);
+        found |= f->flagged && strcmp(f->test, "edges") == 0;
+    }
+    sherd_audit_free(a);
+    return found;
+}
+
+static void residues_of_one_byte_are_read_in_rows(void **state)
+{
+    (void)state;
+    sherd__views v;
+    sherd__shares s;
+    assert_false(finds_edges(open_bytes(&v, false, 0, 0)));
+    assert_int_equal(read_shares(&s, &v, JOB, BYTE_ROWS, 1, 0, 100, NULL), 0);
+    assert_true(s.kind == SHERD__SHARES_BOTH && s.seen_len == 2 && s.stray == 0);
+    assert_true(s.code.primes_len == R && s.code.primes[4] == 211);
+    for (unsigned e = 0; e < 2; e++) {
+        const sherd__seen *of = &s.seen[e];
+        assert_true(of->rows == (e ? BYTE_COLS : BYTE_ROWS));
+        assert_true(of->cols == (e ? BYTE_WIDE : BYTE_COLS));
+        for (unsigned i = 0; i < NODES; i++)
+            for (unsigned q = 0; q < R; q++)
+                for (unsigned k = 0; k < of->rows * of->cols; k++)
+                    assert_int_equal(of->residues[i * R + q][k],
+                                     (k * 7919 + q * 31 + i * 17 + e) % byte_primes[q]);
+    }
+    sherd__shares_fini(&s);
+    assert_int_equal(read_shares(&s, &v, JOB, BYTE_ROWS, 1, 0, 18, NULL), 0);
+    assert_true(s.seen[0].rows == 18 && s.share_rows == BYTE_ROWS);
+    sherd__shares_fini(&s);
+    sherd__views_fini(&v);
+}
+
+/* In the left block, row 36 has 70 terms; in the right one, column 19 has 70. */
+static void bytes_beyond_the_edges_are_counted(void **state)
+{
+    (void)state;
+    static const struct {
+        bool right;
+        size_t at;
+    } of[] = {
+        { false, 1024 + 6 },              /* row 0, term 70 */
+        { false, 2 * R * 2048 + 5 * 64 }, /* row 37 */
+        { false, 3 * R * 2048 - 1 },      /* the last byte */
+        { true, 1024 + 64 + 2 },          /* column 0, term 70 */
+        { true, R * 2048 + 4 * 4 },       /* column 20 */
+        { true, 2 * R * 2048 - 1 },       /* the last byte */
+    };
+    for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
+        sherd__views v;
+        sherd__shares s;
+        const char *dir = open_bytes(&v, of[k].right, of[k].at, 1);
+        if (k == 0) assert_true(finds_edges(dir));
+        assert_int_equal(read_shares(&s, &v, JOB, BYTE_ROWS, 1, 0, 100, NULL), 0);
+        assert_int_equal(s.stray, 1);
+        sherd__shares_fini(&s);
+        sherd__views_fini(&v);
+    }
+}
+
+/* Attacks refuse them. 252 is no residue modulo 251, and neither is 126 or -126 on the right. */
+static void bytes_that_are_no_residues_are_not_below_their_prime(void **state)
+{
+    (void)state;
+    static const uint8_t values[] = { 252, 126, 130 };
+    for (size_t k = 0; k < 3; k++) {
+        sherd__views v;
+        sherd__shares s;
+        open_bytes(&v, k > 0, 0, values[k]);
+        assert_int_equal(read_shares(&s, &v, JOB, BYTE_ROWS, 1, 0, 100, NULL), 0);
+        assert_true(s.seen[k > 0].residues[0][0] >= 251);
+        assert_true(s.seen[k > 0].residues[0][1] < 251);
+        sherd__shares_fini(&s);
+        sherd__views_fini(&v);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -581,10 +760,14 @@ int main(void)
         cmocka_unit_test(rows_belong_to_their_part_in_any_order_of_arrival),
         cmocka_unit_test(rows_are_named_by_the_order_of_the_training),
         cmocka_unit_test(tiles_are_placed_by_the_numbers_of_their_tasks),
+        cmocka_unit_test(blocks_of_columns_are_placed_by_the_code),
         cmocka_unit_test(panels_that_were_not_sent_to_all_shares_are_left_out),
         cmocka_unit_test(a_description_that_disagrees_with_the_bytes_is_not_used),
         cmocka_unit_test(failed_allocations_are_reported_for_a_described_partition),
         cmocka_unit_test(failed_allocations_are_reported),
+        cmocka_unit_test(residues_of_one_byte_are_read_in_rows),
+        cmocka_unit_test(bytes_beyond_the_edges_are_counted),
+        cmocka_unit_test(bytes_that_are_no_residues_are_not_below_their_prime),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -207,7 +207,7 @@ static void any_byte_may_be_corrupted(void **state)
         sherd__views v = { 0 };
         sherd__adversary_view s = { 0 };
         sherd__shares shares;
-        const sherd__shares_want want = { 20, 1, 0, 100, 8 };
+        const sherd__shares_want want = { 20, 1, 0, 100, 8, 0, 0 };
         memcpy(bad.bytes, in.bytes, in.len);
         bad.bytes[i] ^= (uint8_t)(1u << i % 8);
         spool_file(path, "node-1.sent", bad.bytes, in.len);

@@ -28,10 +28,24 @@ static uint64_t below(uint64_t n)
     return sherd__entropy_below(&rng, n);
 }
 
+static bool is_bytes(uint8_t dtype)
+{
+    return dtype >= 33 && dtype <= 35;
+}
+
 static unsigned element(uint8_t dtype)
 {
     static const unsigned sizes[] = { 0, 8, 4, 1, 2, 4, 1, 2, 4, 8 };
-    return dtype == SHERD__RESIDUES ? 3 : dtype < 10 ? sizes[dtype] : 0;
+    return dtype == SHERD__RESIDUES ? 3 : dtype < 10 ? sizes[dtype] : is_bytes(dtype) ? 1 : 0;
+}
+
+/* Returns the bytes of the values: a laid out operand has complete strips and tiles. */
+static wide values_of(const sherd__fragment_info *i)
+{
+    wide high = i->dtype == SHERD__BYTES_LEFT ? 16 : i->dtype == SHERD__BYTES_RIGHT ? 64 : 1;
+    wide across = i->dtype == SHERD__BYTES_LEFT ? 64 : i->dtype == SHERD__BYTES_RIGHT ? 16 : 1;
+    return (i->rows + high - 1) / high * high * ((i->cols + across - 1) / across * across) *
+           element(i->dtype) * (i->primes ? i->primes : 1);
 }
 
 /* Returns whether some number of entries, at most rows * cols, gives the length. */
@@ -48,11 +62,13 @@ static bool csr_allowed(const sherd__fragment_info *i)
 /* A second, slow implementation of the rules of fragment.h. */
 static bool allowed(const sherd__fragment_info *i)
 {
-    wide len = (wide)i->rows * i->cols * element(i->dtype) * (i->primes ? i->primes : 1) +
-               (wide)8 * i->groups;
+    wide len = values_of(i) + (wide)8 * i->groups;
     if (i->origin != SHERD__HIDDEN && i->origin != SHERD__RESULT) return false;
-    if (!element(i->dtype) || i->encoding > SHERD__CSR || i->primes > 4) return false;
-    if ((i->dtype == SHERD__RESIDUES) != (i->primes > 0)) return false;
+    if (!element(i->dtype) || i->encoding > SHERD__CSR) return false;
+    if (i->primes > (i->dtype == SHERD__RESIDUES ? 4 : is_bytes(i->dtype) ? 8 : 0)) return false;
+    if ((i->dtype == SHERD__RESIDUES || is_bytes(i->dtype)) != (i->primes > 0)) return false;
+    if (is_bytes(i->dtype) && (i->groups || (i->dtype == 35) != (i->origin == SHERD__RESULT)))
+        return false;
     if (i->groups > SHERD__GROUPS_MAX || (i->primes && i->groups > 1)) return false;
     if (i->origin == SHERD__RESULT && i->groups) return false;
     if (i->rows > UINT32_MAX || i->cols > UINT32_MAX) return false;
@@ -75,21 +91,25 @@ static void a_description_is_valid_if_and_only_if_its_sums_agree(void **state)
     static const uint32_t groups[] = {
         0, 0, 1, 1, 2, 7, SHERD__GROUPS_MAX, SHERD__GROUPS_MAX + 1, UINT32_MAX
     };
-    unsigned good = 0, csr = 0;
+    unsigned good = 0, csr = 0, bytes = 0;
     for (unsigned round = 0; round < 200000; round++) {
         sherd__fragment_info i = {
             .origin = (uint8_t)(below(16) ? 1 + below(2) : below(256)),
             .dtype = (uint8_t)(below(16)  ? 1 + below(9)
-                               : below(2) ? SHERD__RESIDUES
+                               : below(2) ? SHERD__RESIDUES + below(4)
                                           : below(256)),
             .encoding = (uint8_t)(below(16) ? below(2) : below(256)),
             .groups = groups[below(9)],
             .rows = edge(),
             .cols = edge(),
         };
-        i.primes = (uint8_t)(i.dtype == SHERD__RESIDUES ? below(6) : below(16) ? 0 : below(256));
-        i.len = i.rows * i.cols * element(i.dtype) * (i.primes ? i.primes : 1) +
-                8 * (uint64_t)i.groups;
+        if (below(4) == 0) i.dtype = (uint8_t)(SHERD__RESIDUES + below(4));
+        if (is_bytes(i.dtype) && below(4)) i.groups = i.encoding = 0;
+        i.primes = (uint8_t)(i.dtype == SHERD__RESIDUES ? below(6)
+                             : is_bytes(i.dtype)        ? below(10)
+                             : below(16)                ? 0
+                                                        : below(256));
+        i.len = (uint64_t)values_of(&i) + 8 * (uint64_t)i.groups;
         if (i.encoding == SHERD__CSR)
             i.len = sherd__csr_len(i.groups, i.rows, i.cols,
                                    i.rows * i.cols < 1000 ? below(i.rows * i.cols + 1) : edge(),
@@ -102,9 +122,11 @@ static void a_description_is_valid_if_and_only_if_its_sums_agree(void **state)
         assert_true(ok || d.message[0]);
         good += ok;
         csr += ok && i.encoding == SHERD__CSR;
+        bytes += ok && is_bytes(i.dtype) && i.len;
     }
     assert_true(good > 10000);
     assert_true(csr > 3000);
+    assert_true(bytes > 1000);
 }
 
 typedef struct body {

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "crypto/code.h"
 #include "matrix/residue.h"
 #include "tests/unit/crypto/lagrange_world.h"
 
@@ -105,7 +106,8 @@ static void no_point_of_a_share_is_the_point_of_a_block(void **s)
             memset(seen, 0, sizeof seen);
             assert_int_equal(sherd__lcc_check(&c, prime(i)), SHERD_OK);
             for (uint32_t j = 0; j < terms + c.shares; j++) {
-                uint32_t x = (j < terms ? sherd__lcc_beta(j) : sherd__lcc_alpha(&c, j - terms)) %
+                uint32_t x = (j < terms ? sherd__lcc_beta(j)
+                                        : sherd__lcc_alpha(&c, prime(i), j - terms)) %
                              prime(i);
                 assert_true(x < sizeof seen);
                 assert_false(seen[x]);
@@ -132,6 +134,39 @@ static void invalid_codes_are_refused(void **s)
     assert_int_equal(sherd__lcc_check(&good, 11), SHERD_OK);
     assert_int_equal(sherd__lcc_check(&tiny, 7), SHERD_OK);
     assert_int_equal(sherd__lcc_check(&tiny, 5), SHERD_EINVAL);
+}
+
+/* The point after p is that of the first block, whose share would be the block without a mask. Each
+ * prime that is used limits the points, and the smallest one all of them. */
+static void points_never_wrap(void **s)
+{
+    (void)s;
+    static const uint32_t primes[] = { 5, 7, 11, 227, 239, 251 };
+    for (size_t i = 0; i < sizeof primes / sizeof *primes; i++)
+        for (uint32_t terms = 2; terms <= MOST && terms < primes[i]; terms++) {
+            const uint32_t p = primes[i], most = p - terms;
+            sherd__lcc c = { terms - 1, 1, most };
+            double w[MOST], before[MOST];
+            assert_int_equal(sherd__lcc_check(&c, p), SHERD_OK);
+            for (uint32_t share = 0; share < most; share++) {
+                uint32_t x = sherd__lcc_alpha(&c, p, share);
+                assert_true(x > terms && x <= p);
+                assert_int_equal(sherd__lcc_encode_weights(&c, p, share, w), SHERD_OK);
+                bool masked = false;
+                for (uint32_t t = c.blocks; t < terms; t++) masked = masked || w[t] != 0;
+                assert_true(masked);
+            }
+            memcpy(before, w, sizeof w);
+            for (uint32_t share = most; share < most + terms; share++) {
+                assert_int_equal(sherd__lcc_alpha(&c, p, share), 0);
+                assert_int_equal(sherd__lcc_encode_weights(&c, p, share, w), SHERD_EINVAL);
+                assert_int_equal(sherd__code_lagrange.right(&c, p, share, w), SHERD_EINVAL);
+            }
+            assert_int_equal(sherd__lcc_alpha(&c, p, UINT32_MAX), 0);
+            assert_memory_equal(before, w, terms * sizeof *w);
+            c.shares++;
+            assert_int_equal(sherd__lcc_check(&c, p), SHERD_EINVAL);
+        }
 }
 
 /* --- weights --------------------------------------------------------------------------------- */
@@ -164,14 +199,14 @@ static void weights_interpolate_every_polynomial(void **s)
             double w[2 * MOST];
             for (uint32_t j = 0; j < terms; j++) x[j] = sherd__lcc_beta(j);
             for (uint32_t q = 0; q < c->shares; q += 1 + c->shares / 9) {
-                sherd__lcc_encode_weights(c, p, q, w);
-                weights_carry_monomials(w, x, terms, sherd__lcc_alpha(c, q), p);
+                assert_int_equal(sherd__lcc_encode_weights(c, p, q, w), 0);
+                weights_carry_monomials(w, x, terms, sherd__lcc_alpha(c, p, q), p);
             }
             for (uint32_t j = 0; j < len; j++) { /* some shares, in mixed order */
                 share[j] = (uint32_t)((j * UINT64_C(7) + 3) % c->shares);
                 for (uint32_t q = 0; q < j; q++)
                     if (share[q] == share[j]) share[j] = (share[j] + 1) % c->shares, q = UINT32_MAX;
-                x[j] = sherd__lcc_alpha(c, share[j]);
+                x[j] = sherd__lcc_alpha(c, p, share[j]);
             }
             for (uint32_t j = 0; j < c->blocks; j += 1 + c->blocks / 5) {
                 sherd__lcc_decode_weights(c, p, j, share, len, w);
@@ -185,7 +220,8 @@ static void minors_of(const sherd__lcc *c, uint32_t p)
 {
     double w[16][MOST];
     uint32_t set[3];
-    for (uint32_t i = 0; i < c->shares; i++) sherd__lcc_encode_weights(c, p, i, w[i]);
+    for (uint32_t i = 0; i < c->shares; i++)
+        assert_int_equal(sherd__lcc_encode_weights(c, p, i, w[i]), 0);
     first_subset(set, c->masks);
     do {
         uint64_t m[9];
@@ -227,7 +263,7 @@ static void encode(const run *r, double x[][LEN], uint8_t out[][3 * LEN])
     uint8_t *to[16];
     for (uint32_t j = 0; j < terms; j++) in[j] = x[j];
     for (uint32_t i = 0; i < r->c.shares; i++) {
-        sherd__lcc_encode_weights(&r->c, r->p, i, w + i * terms);
+        assert_int_equal(sherd__lcc_encode_weights(&r->c, r->p, i, w + i * terms), 0);
         to[i] = out[i];
     }
     sherd__lcc_encode(w, r->c.shares, terms, r->p, in, LEN, to);
@@ -312,8 +348,9 @@ static void with_one_answer_fewer_no_block_is_determined(void **s)
                     uint64_t m[64];
                     for (uint32_t row = 0; row < len; row++)
                         for (uint32_t d = 0; d < len; d++)
-                            m[row * len + d] = power(row + 1 < len ? sherd__lcc_alpha(&c, set[row])
-                                                                   : sherd__lcc_beta(j),
+                            m[row * len + d] = power(row + 1 < len
+                                                         ? sherd__lcc_alpha(&c, p, set[row])
+                                                         : sherd__lcc_beta(j),
                                                      d, p);
                     assert_int_equal(rank(m, len, len, p), len);
                 }
@@ -343,7 +380,7 @@ static void count_tuples(const sherd__lcc *c, uint32_t p, const double *blocks, 
         }
     }
     for (uint32_t i = 0; i < c->shares; i++) {
-        sherd__lcc_encode_weights(c, p, i, w + i * terms);
+        assert_int_equal(sherd__lcc_encode_weights(c, p, i, w + i * terms), 0);
         to[i] = out[i];
     }
     sherd__lcc_encode(w, c->shares, terms, p, in, n, to);
@@ -402,6 +439,7 @@ int main(void)
         cmocka_unit_test(the_number_of_blocks_is_the_largest_that_the_threshold_allows),
         cmocka_unit_test(no_point_of_a_share_is_the_point_of_a_block),
         cmocka_unit_test(invalid_codes_are_refused),
+        cmocka_unit_test(points_never_wrap),
         cmocka_unit_test(weights_interpolate_every_polynomial),
         cmocka_unit_test(every_minor_of_the_mask_weights_is_invertible),
         cmocka_unit_test(any_threshold_of_eight_answers_decode_and_fewer_do_not),

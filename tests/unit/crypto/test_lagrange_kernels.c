@@ -107,7 +107,7 @@ static void check_code(const sherd__lcc *c, uint32_t p, size_t n)
     const double *in[MOST];
     uint8_t *out[SHARES], *skipped = NULL;
     for (uint32_t i = 0; i < c->shares; i++) {
-        sherd__lcc_encode_weights(c, p, i, w + i * terms);
+        assert_int_equal(sherd__lcc_encode_weights(c, p, i, w + i * terms), 0);
         out[i] = malloc(3 * n); /* exact, for sanitizers */
     }
     uint32_t aim = (uint32_t)(draw() % c->shares);
@@ -166,7 +166,8 @@ static void weights_that_belong_to_no_code_are_used_as_given(void **s)
     uint8_t bytes[7][3 * N], *out[7];
     const double *const in[] = { x[0], x[1], x[2], x[3] };
     plain = false;
-    for (uint32_t i = 0; i < 7; i++) sherd__lcc_encode_weights(&c, p, i, w + 4 * i);
+    for (uint32_t i = 0; i < 7; i++)
+        assert_int_equal(sherd__lcc_encode_weights(&c, p, i, w + 4 * i), 0);
     for (int i = 0; i < 7; i++) out[i] = bytes[i];
     fill(x[0], 4 * N, p, 0);
     for (int at = 0; at < 28; at++) {

@@ -22,12 +22,14 @@
 #endif
 
 #include "core/alloc.h"
+#include "crypto/byte_code.h"
 #include "crypto/lagrange.h"
 #include "crypto/mask.h"
 #include "matrix/exact.h"
 #include "matrix/fixed.h"
 #include "schemes/blind/blind.h"
 #include "schemes/share/share.h"
+#include "tests/support/bytes_paths.h"
 
 enum { LARGE = 2048, ROWS = 64, INNER = 48, COLS = 56 };
 
@@ -158,6 +160,7 @@ static void freed_shares_leave_no_data_in_memory(void **state)
         .ldc = COLS,
         .c = c,
         .b = sherd_view_c(b, SHERD_F64, INNER, COLS),
+        .by = &sherd__code_lagrange,
         .code = { 2, 1, 5 },
         .panel_rows = 16,
         .tile_cols = 28,
@@ -165,7 +168,7 @@ static void freed_shares_leave_no_data_in_memory(void **state)
         .entropy = { fill, &x },
     };
     sherd__hiding h;
-    memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);
+    memcpy(p.primes, sherd__primes_default.p, p.primes_len * sizeof p.primes[0]);
     assert_int_equal(sherd__fixed_choose(p.a, 17, "A", &p.fixed_a, NULL), 0);
     assert_int_equal(sherd__fixed_choose(p.b, 17, "B", &p.fixed_b, NULL), 0);
     watch();
@@ -193,13 +196,14 @@ static void a_share_that_could_not_be_sent_leaves_no_data_in_memory(void **state
             .ldc = COLS,
             .c = c,
             .b = sherd_view_c(b, SHERD_F64, INNER, COLS),
+            .by = &sherd__code_lagrange,
             .code = { 2, 1, 5 },
             .panel_rows = 64,
             .tile_cols = 56,
             .primes_len = 2,
             .entropy = { fill, &x },
         };
-        memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);
+        memcpy(p.primes, sherd__primes_default.p, p.primes_len * sizeof p.primes[0]);
         assert_int_equal(sherd__fixed_choose(p.a, 17, "A", &p.fixed_a, NULL), 0);
         assert_int_equal(sherd__fixed_choose(p.b, 17, "B", &p.fixed_b, NULL), 0);
         watch();
@@ -248,7 +252,7 @@ static void masked_rows_leave_no_data_in_memory(void **state)
             .source = { no_product, NULL },
             .entropy = { fill, &x },
         };
-        memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);
+        memcpy(p.primes, sherd__primes_default.p, p.primes_len * sizeof p.primes[0]);
         assert_int_equal(sherd__fixed_choose(p.a, 17, "A", &p.fixed_a, NULL), 0);
         assert_int_equal(sherd__fixed_choose(p.b, 17, "B", &p.fixed_b, NULL), 0);
         watch();
@@ -289,14 +293,15 @@ static void *encode(void *arg)
         for (int i = 0; i < 4; i++) w[(size_t)i * e->blocks + j] = 12345 * (i + 1);
     }
     for (uint32_t i = 0; e->usual && i < 4; i++)
-        sherd__lcc_encode_weights(&code, 5931641, i, w + (size_t)i * e->blocks);
+        assert_int_equal(sherd__lcc_encode_weights(&code, 5931641, i, w + (size_t)i * e->blocks),
+                         0);
     if (e->blocks) sherd__lcc_encode(w, 4, e->blocks, 5931641, in, WORDS, e->out);
     memset(w, 0, sizeof w);
     return NULL;
 }
 
 /* Returns the number of nonzero bytes on the stack of a thread that encoded. */
-__attribute__((no_sanitize("address"))) static size_t left_on_stack(encoding *e)
+__attribute__((no_sanitize("address"))) static size_t left_on_stack(void *(*work)(void *), void *e)
 {
     pthread_attr_t attr;
     pthread_t thread;
@@ -306,7 +311,7 @@ __attribute__((no_sanitize("address"))) static size_t left_on_stack(encoding *e)
     memset(stack, 0, STACK);
     pthread_attr_init(&attr);
     assert_int_equal(pthread_attr_setstack(&attr, stack, STACK), 0);
-    assert_int_equal(pthread_create(&thread, &attr, encode, e), 0);
+    assert_int_equal(pthread_create(&thread, &attr, work, e), 0);
     pthread_join(thread, NULL);
     pthread_attr_destroy(&attr);
     VALGRIND_MAKE_MEM_DEFINED(stack, STACK);
@@ -323,15 +328,76 @@ static void encoding_leaves_no_terms_on_its_stack(void **state)
     for (int j = 0; j < TERMS_MOST; j++)
         for (int i = 0; i < WORDS; i++) terms[j][i] = (i * 7919 + j * 104729) % 2000003 + 300000;
     for (int i = 0; i < 4; i++) e.out[i] = calloc(WORDS, 3);
-    size_t nothing = left_on_stack(&e); /* the thread's own */
+    size_t nothing = left_on_stack(encode, &e); /* the thread's own */
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         e.blocks = blocks[i];
         e.usual = i == 0;
-        size_t some = left_on_stack(&e);
+        size_t some = left_on_stack(encode, &e);
         if (some > nothing + 2000) fail_msg("%zu bytes, %zu without", some, nothing);
         assert_int_not_equal(e.out[3][3 * WORDS - 2], 0);
     }
     for (int i = 0; i < 4; i++) free(e.out[i]);
+}
+
+enum { BYTES = 1000, BYTE_ROWS = 32 };
+
+static uint8_t bytes[BYTE_ROWS][BYTES];
+
+static void *no_work(void *arg)
+{
+    return arg;
+}
+
+static void *combine_bytes(void *arg)
+{
+    const uint8_t *in[BYTE_ROWS];
+    uint8_t *out = arg;
+    for (int i = 0; i < BYTE_ROWS; i++) in[i] = bytes[i];
+    sherd__bytes_combine((const int8_t *)bytes[0], 1, BYTE_ROWS, 251, false, in, BYTES, &out);
+    return NULL;
+}
+
+static void *project_bytes(void *arg)
+{
+    sherd__bytes_project((const int8_t *)bytes[0], BYTE_ROWS, bytes[0], BYTE_ROWS, BYTES, BYTES,
+                         arg, BYTES);
+    return NULL;
+}
+
+static void codes_of_bytes(void)
+{
+    static int32_t out[SHERD__BYTE_CHECKS * BYTES];
+    size_t nothing = left_on_stack(no_work, NULL);
+    for (int i = 0; i < BYTE_ROWS; i++)
+        for (int j = 0; j < BYTES; j++) bytes[i][j] = (uint8_t)(1 + (i * 7919 + j * 104729) % 255);
+    size_t combined = left_on_stack(combine_bytes, out);
+    size_t projected = left_on_stack(project_bytes, out);
+    if (combined > nothing + 2000 || projected > nothing + 2000)
+        fail_msg("%zu and %zu bytes, %zu without", combined, projected, nothing);
+}
+
+static void codes_of_bytes_leave_no_terms_on_their_stack(void **state)
+{
+    (void)state;
+    on_every_path(codes_of_bytes);
+}
+
+/* A unit of bytes is not freed: the words of the handle are erased at once. */
+static void masks_of_bytes_leave_no_data_in_memory(void **state)
+{
+    (void)state;
+    static uint8_t out[4096];
+    uint8_t key[32] = { 1 };
+    size_t some = 0;
+    sherd__masks *m;
+    const sherd__mask_id id = { SHERD__MASK_LEFT, 0, 0, 251, 0 };
+    assert_int_equal(sherd__masks_from_key(&m, key), 0);
+    assert_int_equal(sherd__masks_bytes(m, &id, 0, sizeof out, out), 0);
+    size_t n = malloc_usable_size(m);
+    VALGRIND_MAKE_MEM_DEFINED(m, n);
+    for (size_t i = 0; i < n; i++) some += ((const volatile uint8_t *)m)[i] != 0;
+    assert_true(some < 200); /* pointers and one id */
+    sherd__masks_free(m);
 }
 
 int main(void)
@@ -343,6 +409,8 @@ int main(void)
         cmocka_unit_test(a_share_that_could_not_be_sent_leaves_no_data_in_memory),
         cmocka_unit_test(masked_rows_leave_no_data_in_memory),
         cmocka_unit_test(encoding_leaves_no_terms_on_its_stack),
+        cmocka_unit_test(codes_of_bytes_leave_no_terms_on_their_stack),
+        cmocka_unit_test(masks_of_bytes_leave_no_data_in_memory),
     };
     return cmocka_run_group_tests_name("crypto/wipe", tests, NULL, NULL);
 }

@@ -72,21 +72,61 @@ static void compare(const product *p, const uint8_t *before)
     for (uint8_t *at = p->out.map; at < p->out.at; at++) assert_int_equal(*at, 0xa5);
 }
 
+/* Computes and compares the product and the sum with what is there. */
+static void check_sums(product *p)
+{
+    size_t len = p->x.n * p->x.m;
+    memset(p->out.at, 0x5a, len);
+    p->x.add = false;
+    assert_int_equal(sherd__bytes_multiply(&p->x, NULL), SHERD_OK);
+    compare(p, NULL);
+    uint8_t *before = malloc(len + 1);
+    memcpy(before, p->out.at, len);
+    p->x.add = true;
+    assert_int_equal(sherd__bytes_multiply(&p->x, NULL), SHERD_OK);
+    compare(p, before);
+    free(before);
+}
+
+/* The same product with strips apart, whose gaps are filled, and with A in rows, apart as well. */
+static void check_strides(product *p)
+{
+    const size_t n = p->x.n, k = p->x.k, m = p->x.m, strip = sherd__bytes_laid(1, k), gap = 192;
+    const size_t down = (n + 15) / 16, across = (m + 15) / 16;
+    if (n == 0 || m == 0 || k == 0) return;
+    fenced a = fence(down * (strip + gap) - gap), b = fence(across * (strip + gap) - gap);
+    fenced rows = fence((n - 1) * (k + 3) + k);
+    for (size_t i = 0; i < down; i++) memcpy(a.at + i * (strip + gap), p->a.at + i * strip, strip);
+    for (size_t i = 0; i < across; i++)
+        memcpy(b.at + i * (strip + gap), p->b.at + i * strip, strip);
+    for (size_t i = 0; i < n; i++) memcpy(rows.at + i * (k + 3), p->rows.at + i * k, k);
+    const sherd__bytes_product plain = p->x;
+    p->x.a = a.at;
+    p->x.b = b.at;
+    p->x.a_strip = p->x.b_strip = strip + gap;
+    check_sums(p);
+    p->x.a_strip = 0;
+    p->x.a = rows.at;
+    p->x.a_ld = k + 3;
+    check_sums(p);
+    p->x = plain;
+    p->x.a = p->rows.at;
+    p->x.a_ld = k;
+    check_sums(p);
+    p->x = plain;
+    munmap(a.map, a.size);
+    munmap(b.map, b.size);
+    munmap(rows.map, rows.size);
+}
+
 static void check(uint32_t prime, size_t n, size_t k, size_t m, int how)
 {
     product p;
     open_product(&p, prime, n, k, m, how);
-    assert_int_equal(sherd__bytes_multiply(&p.x, NULL), SHERD_OK);
-    compare(&p, NULL);
-    uint8_t *before = malloc(n * m + 1);
-    memcpy(before, p.out.at, n * m);
-    p.x.add = true;
-    assert_int_equal(sherd__bytes_multiply(&p.x, NULL), SHERD_OK);
-    compare(&p, before);
-    free(before);
+    check_sums(&p);
+    check_strides(&p);
     close_product(&p);
 }
-
 static void products_of_any_shape(void)
 {
     static const size_t edges[] = {

@@ -1,19 +1,7 @@
 /* Products of byte residues, by the kernels for any processor, and by those for AVX-512-VNNI and
  * AMX if the processor has them. */
+#include "tests/support/bytes_paths.h"
 #include "tests/unit/matrix/bytes_products.h"
-
-static void on_every_path(void (*test)(void))
-{
-    for (int path = SHERD__BYTES_ANY; path < SHERD__BYTES_PATHS; path++) {
-        if (!sherd__bytes_force((sherd__bytes_path)path)) {
-            print_message("skipped: this processor has no %s\n",
-                          sherd__bytes_path_name((sherd__bytes_path)path));
-            continue;
-        }
-        test();
-    }
-    assert_true(sherd__bytes_force(SHERD__BYTES_BEST));
-}
 
 static void products_of_any_shape_are_exact(void **s)
 {
@@ -77,6 +65,35 @@ static void operands_are_laid_out_in_strips_of_tiles(void **s)
                              c < N && t < K ? in[t * N + c] : 0);
 }
 
+/* Parts of rows fill their tiles only, in strips that are apart or not. */
+static void rows_of_a_right_operand_are_laid_out_in_parts(void **s)
+{
+    (void)s;
+    enum { K = 64 * 4 + 9, M = 37, APART = 5 * 1024 + 128 };
+    static const size_t from[] = { 0, 64, 192, 192, K };
+    int8_t in[K * M];
+    uint8_t whole[3 * 5 * 1024], laid[3 * APART], empty[sizeof laid];
+    for (size_t i = 0; i < sizeof in; i++) in[i] = (int8_t)(1 + draw(100));
+    sherd__bytes_lay_columns(in, K, M, M, whole);
+    memset(laid, 0x77, sizeof laid);
+    memset(empty, 0x77, sizeof empty);
+    for (size_t i = 4; i-- > 0;)
+        sherd__bytes_lay_columns_at(in + from[i] * M, from[i + 1] - from[i], M, M, from[i], K, laid,
+                                    APART);
+    for (size_t i = 0; i < 3; i++) {
+        assert_memory_equal(laid + i * APART, whole + i * 5120, 5120);
+        assert_memory_equal(laid + i * APART + 5120, empty, APART - 5120);
+    }
+    memset(laid, 0x77, sizeof laid);
+    sherd__bytes_lay_columns_at(in + 64 * M, 128, M, M, 64, K, laid, 0);
+    for (size_t i = 0; i < 3; i++) {
+        assert_memory_equal(laid + i * 5120, empty, 1024);
+        assert_memory_equal(laid + i * 5120 + 1024, whole + i * 5120 + 1024, 2048);
+        assert_memory_equal(laid + i * 5120 + 3072, empty, 2048);
+    }
+    sherd__bytes_lay_columns_at(NULL, 0, M, M, 0, 0, NULL, 0);
+}
+
 static void a_product_can_be_stopped(void **s)
 {
     (void)s;
@@ -117,6 +134,7 @@ int main(void)
         cmocka_unit_test(products_of_any_length_are_exact),
         cmocka_unit_test(threads_compute_the_same_product),
         cmocka_unit_test(operands_are_laid_out_in_strips_of_tiles),
+        cmocka_unit_test(rows_of_a_right_operand_are_laid_out_in_parts),
         cmocka_unit_test(a_product_can_be_stopped),
         cmocka_unit_test(the_self_test_passes),
         cmocka_unit_test(the_primes_are_the_largest_below_256),

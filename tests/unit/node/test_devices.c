@@ -312,26 +312,44 @@ static void a_task_goes_to_the_device_that_is_fastest_for_its_kind(void **s)
     (void)s;
     static const sherd__device list[] = {
         { .does = SHERD__DOES_ALL, .gflops = 10, .depth = 1 },
-        { .does = SHERD__DOES_ALL, .gflops = 5, .residue_gflops = 100, .depth = 1 },
-        { .does = SHERD__DOES_MAPS, .gflops = 1000, .residue_gflops = 1000, .depth = 1 },
+        { .does = SHERD__DOES_FIRST, .gflops = 5, .residue_gflops = 100, .depth = 1 },
+        { .does = SHERD__DOES_ALL, .gflops = 3, .byte_gops = 900, .depth = 1 },
+        { .does = SHERD__DOES_MAPS,
+          .gflops = 1000,
+          .residue_gflops = 1000,
+          .byte_gops = 1000,
+          .depth = 1 },
     };
-    static uint8_t number[8];
+    static uint8_t number[1024];
     const sherd__fragment_info i = {
         .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = 1, .cols = 1, .len = 8
     };
+    const sherd__fragment_info laid = { .origin = SHERD__HIDDEN,
+                                        .dtype = SHERD__BYTES_LEFT,
+                                        .primes = 1,
+                                        .rows = 1,
+                                        .cols = 1,
+                                        .len = 1024 };
     sherd__devices ds;
-    sherd__block b = { .refs = 1 };
+    sherd__block b = { .refs = 1 }, bytes = { .refs = 1 };
     assert_int_equal(sherd__fragment_take(&b.fragment, &i, number, keep, NULL), SHERD_OK);
-    sherd__devices_init(&ds, &worker_fake, NULL, list, 3);
+    assert_int_equal(sherd__fragment_take(&bytes.fragment, &laid, number, keep, NULL), SHERD_OK);
+    sherd__devices_init(&ds, &worker_fake, NULL, list, 4);
     assert_int_equal(device_for(&ds, &b, false), 0);
     assert_int_equal(device_for(&ds, &b, true), 1);
-    assert_true(sherd__devices_gflops(&ds, false) == 10);
-    assert_true(sherd__devices_gflops(&ds, true) == 100);
+    assert_int_equal(device_for(&ds, &bytes, true), 2);
+    assert_true(sherd__devices_gflops(&ds, SHERD__DOES_F64) == 10);
+    assert_true(sherd__devices_gflops(&ds, SHERD__DOES_RESIDUES) == 100);
+    assert_true(sherd__devices_gflops(&ds, SHERD__DOES_BYTES) == 900);
     ds.list[1].lost = true;
-    assert_true(sherd__devices_gflops(&ds, true) == 10);
+    assert_true(sherd__devices_gflops(&ds, SHERD__DOES_RESIDUES) == 10);
+    ds.list[2].lost = true; /* the first one computes with bytes, at an unknown rate */
+    assert_int_equal(device_for(&ds, &bytes, true), 0);
+    assert_true(sherd__devices_gflops(&ds, SHERD__DOES_BYTES) == 1);
     ds.list[0].lost = true;
-    assert_true(sherd__devices_gflops(&ds, false) == 1);
+    assert_true(sherd__devices_gflops(&ds, SHERD__DOES_F64) == 1);
     sherd__fragment_free(b.fragment);
+    sherd__fragment_free(bytes.fragment);
 }
 
 static void every_failed_allocation_is_handled(void **s)

@@ -191,6 +191,7 @@ static void plans_use_what_nodes_declare_of_their_devices(void **state)
         sherd__prepared p;
         sherd_product_options o = options();
         o.scheme = round < 2 ? SHERD_PLAIN : SHERD_SHARE;
+        o.code = round < 2 ? SHERD_CODE_AUTO : SHERD_CODE_LAGRANGE;
         o.exact = true;
         o.bits = 16;
         o.memory = UINT64_C(1) << 30;

@@ -40,6 +40,7 @@ static void shares_in_progress_fit_the_smallest_node(void **state)
             sherd__prepared p;
             sherd_product_options o = coded();
             o.memory = UINT64_C(1) << here;
+            o.code = here % 4 ? SHERD_CODE_LAGRANGE : SHERD_CODE_INNER;
             nodes.depth = here == 30 ? UINT32_MAX : 0; /* as most nodes may declare */
             nodes.cell = nodes.depth ? UINT64_MAX : 0;
             assert_int_equal(sherd__prepare_multiply(&p,
@@ -88,6 +89,77 @@ static void a_domain_that_is_not_up_counts_as_a_spare(void **state)
     }
 }
 
+/* Returns the code of a product of zeros, n x k x m, or SHERD_CODE_AUTO if it is refused. */
+static sherd_code code_of(const size_t shape[3], const sherd__nodes *nodes,
+                          const sherd_product_options *o, sherd_diag *d)
+{
+    size_t n = shape[0], k = shape[1], m = shape[2];
+    uint8_t *zeros = calloc(n > m ? n : m, k);
+    sherd__prepared p;
+    sherd_report r = { .size = sizeof r };
+    int err = sherd__prepare_multiply(&p,
+                                      &(sherd__matrices){ sherd_view_c(zeros, SHERD_U8, n, k),
+                                                          sherd_view_c(zeros, SHERD_U8, k, m), NULL,
+                                                          m },
+                                      nodes, o, d);
+    if (!err) sherd__prepared_report(&p, &r);
+    if (!err) sherd__prepared_fini(&p);
+    free(zeros);
+    return r.code;
+}
+
+static void the_code_with_the_least_predicted_time_is_used(void **state)
+{
+    (void)state;
+    static const size_t square[] = { 600, 600, 600 }, thin[] = { 900, 1, 900 };
+    sherd_product_options o = coded();
+    o.link_rate = 1e9;
+    assert_int_equal(code_of(square, &five, &o, NULL), SHERD_CODE_INNER);
+    /* Answers are most of the work: by the inner-product code each is as large as C. */
+    assert_int_equal(code_of(thin, &five, &o, NULL), SHERD_CODE_LAGRANGE);
+    o.code = SHERD_CODE_INNER;
+    assert_int_equal(code_of(thin, &five, &o, NULL), SHERD_CODE_INNER);
+    o.code = SHERD_CODE_LAGRANGE;
+    assert_int_equal(code_of(square, &five, &o, NULL), SHERD_CODE_LAGRANGE);
+}
+
+static void a_code_that_needs_every_node_is_refused_if_one_may_be_missing(void **state)
+{
+    (void)state;
+    static const size_t square[] = { 600, 600, 600 };
+    sherd__nodes four_up = five, large = five;
+    uint32_t domain[80];
+    four_up.usable = 4;
+    for (uint32_t i = 0; i < 80; i++) domain[i] = i;
+    large.count = large.domains = large.usable = 80;
+    large.domain = domain;
+    const struct {
+        const sherd__nodes *nodes;
+        sherd_scheme scheme;
+        uint32_t spare;
+        const char *why;
+    } cases[] = { { &five, SHERD_SHARE, 1, "lets some be missing" },
+                  { &four_up, SHERD_SHARE, 0, "4 of 5 domains are up" },
+                  { &five, SHERD_SHARE1, 0, "hides both operands" },
+                  { &large, SHERD_SHARE, 0, "are more than --code inner can make" } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sherd_product_options o = coded();
+        sherd_diag d = { 0 };
+        o.scheme = cases[i].scheme;
+        o.spare = cases[i].spare;
+        assert_int_equal(code_of(square, cases[i].nodes, &o, NULL), SHERD_CODE_LAGRANGE);
+        o.code = SHERD_CODE_INNER;
+        assert_int_equal(code_of(square, cases[i].nodes, &o, &d), SHERD_CODE_AUTO);
+        if (!strstr(d.message, cases[i].why)) fail_msg("%s", d.message);
+        assert_true(d.hint[0] != 0);
+    }
+    sherd_product_options o = coded();
+    sherd_diag d = { 0 };
+    o.code = (sherd_code)(SHERD_CODE_INNER + 1);
+    assert_int_equal(code_of(square, &five, &o, &d), SHERD_CODE_AUTO);
+    assert_int_equal(d.code, SHERD_EINVAL);
+}
+
 /* For a row of a long operand, the check needs more bytes than the row's shares. */
 static void memory_for_checks_counts_in_the_budget(void **state)
 {
@@ -99,6 +171,7 @@ static void memory_for_checks_counts_in_the_budget(void **state)
         sherd_product_options o = coded();
         sherd_diag d = { 0 };
         o.memory = UINT64_C(1) << here;
+        o.code = SHERD_CODE_LAGRANGE;
         int err = sherd__prepare_multiply(&p,
                                           &(sherd__matrices){ sherd_view_c(zeros, SHERD_U8, 4, K),
                                                               sherd_view_c(zeros, SHERD_U8, K, 1),
@@ -372,6 +445,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_in_progress_fit_the_smallest_node),
         cmocka_unit_test(a_domain_that_is_not_up_counts_as_a_spare),
+        cmocka_unit_test(the_code_with_the_least_predicted_time_is_used),
+        cmocka_unit_test(a_code_that_needs_every_node_is_refused_if_one_may_be_missing),
         cmocka_unit_test(as_many_nodes_as_are_spare_may_lack_memory),
         cmocka_unit_test(more_nodes_keep_an_operand_that_does_not_fit_the_fewest),
         cmocka_unit_test(memory_for_checks_counts_in_the_budget),

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crypto/inner.h"
 #include "matrix/fixed.h"
 #include "matrix/reference.h"
 #include "matrix/residue.h"
@@ -86,6 +87,21 @@ static void set_reference(product *x)
                      0);
 }
 
+static const sherd__code *code_of(fixture f)
+{
+    return f.inner ? &sherd__code_inner : &sherd__code_lagrange;
+}
+
+uint32_t share_threshold(fixture f)
+{
+    return code_of(f)->threshold(f.blocks, f.masks, !f.public_b);
+}
+
+bool share_both_ways(fixture f)
+{
+    return !f.public_b && !f.inner;
+}
+
 void share_open(product *x, fixture f)
 {
     size_t primes;
@@ -96,14 +112,18 @@ void share_open(product *x, fixture f)
     share_set_view(f, f.k, f.m, false, &x->db, &x->b, &x->fb);
     set_reference(x);
     size_t terms = f.k > share_rows(x).count || f.grouped ? f.k : share_rows(x).count;
-    assert_int_equal(sherd__exact_primes_needed(terms, x->fa.bound, x->fb.bound,
-                                                &sherd__primes_default, &primes),
-                     0);
+    if (f.bytes) primes = sherd__bytes_primes_needed(terms, x->fa.bound, x->fb.bound);
+    else
+        assert_int_equal(sherd__exact_primes_needed(terms, x->fa.bound, x->fb.bound,
+                                                    &sherd__primes_default, &primes),
+                         0);
+    assert_true(primes > 0);
     x->p = (sherd__share_params){
         .a = x->a,
         .b = x->b,
         .c = x->c,
         .ldc = f.m,
+        .by = code_of(f),
         .code = { f.blocks, f.masks, f.shares },
         .public_b = f.public_b,
         .left_stays = f.left_stays,
@@ -113,11 +133,13 @@ void share_open(product *x, fixture f)
         .tile_cols = f.tile_cols,
         .fixed_a = x->fa,
         .fixed_b = x->fb,
+        .bytes = f.bytes,
         .primes_len = (uint32_t)(primes < f.primes ? f.primes : primes),
         .check_bytes = f.check_bytes,
         .entropy = scheme_rng,
     };
-    memcpy(x->p.primes, sherd__primes_default.p, sizeof x->p.primes);
+    memcpy(x->p.primes, f.bytes ? sherd__byte_primes : sherd__primes_default.p,
+           x->p.primes_len * sizeof x->p.primes[0]);
     if (x->w.count) x->p.c = NULL; /* products come later */
     assert_int_equal(sherd__share_open(&x->h, &x->p), 0);
     x->h.ops->shape(x->h.ctx, &x->s);
@@ -185,8 +207,26 @@ uint8_t *share_read(sherd__fragment *f)
     return bytes;
 }
 
+static size_t tiles_of(uint64_t terms)
+{
+    return (size_t)(terms + 63) / 64;
+}
+
+/* Returns a byte residue of an operand that is laid out (crypto/fragment.h). */
+static int64_t byte_at(const sherd__fragment_info *i, const uint8_t *body, uint32_t q, size_t at)
+{
+    size_t row = at / i->cols, col = at % i->cols;
+    if (i->dtype == SHERD__BYTES_LEFT) {
+        body += (row / 16 * i->primes + q) * tiles_of(i->cols) * 1024;
+        return body[col / 64 * 1024 + row % 16 * 64 + col % 64];
+    }
+    body += (col / 16 * i->primes + q) * tiles_of(i->rows) * 1024;
+    return (int8_t)body[row / 64 * 1024 + row % 64 / 4 * 64 + col % 16 * 4 + row % 4];
+}
+
 static int64_t value_at(const sherd__fragment_info *i, const uint8_t *body, uint32_t q, size_t at)
 {
+    if (sherd__fragment_is_bytes(i->dtype)) return byte_at(i, body, q, at);
     if (i->dtype == SHERD__RESIDUES) {
         body += 3 * ((size_t)q * i->rows * i->cols + at);
         return body[0] | body[1] << 8 | body[2] << 16;
@@ -215,12 +255,13 @@ uint8_t *share_compute(const product *x, sherd__fragment *u, const uint8_t *ub, 
     assert_int_equal(inner, vi->rows);
     assert_int_equal(result->rows, x->transposed ? ui->cols : ui->rows);
     assert_int_equal(result->cols, vi->cols);
-    assert_int_equal(result->len, 3 * result->rows * result->cols * x->s.primes_len);
+    const size_t each = x->f.bytes ? 1 : 3;
+    assert_int_equal(result->len, each * result->rows * result->cols * x->s.primes_len);
     assert_true(result->len <= x->s.result_max);
     for (uint32_t q = 0; q < x->s.primes_len; q++) {
         int64_t p = x->s.primes[q];
         for (size_t i = 0; i < result->rows; i++) {
-            for (size_t j = 0; j < result->cols; j++, to += 3) {
+            for (size_t j = 0; j < result->cols; j++, to += each) {
                 int64_t sum = 0;
                 for (size_t l = 0; l < inner; l++) {
                     size_t at = x->transposed ? l * ui->cols + i : i * ui->cols + l;
@@ -228,7 +269,8 @@ uint8_t *share_compute(const product *x, sherd__fragment *u, const uint8_t *ub, 
                     sum += value_at(ui, ub, q, at) % p * factor % p;
                 }
                 sum = (sum % p + p) % p;
-                to[0] = (uint8_t)sum, to[1] = (uint8_t)(sum >> 8), to[2] = (uint8_t)(sum >> 16);
+                to[0] = (uint8_t)sum;
+                if (each > 1) to[1] = (uint8_t)(sum >> 8), to[2] = (uint8_t)(sum >> 16);
             }
         }
     }
@@ -328,8 +370,10 @@ fixture share_random_fixture(void)
                   .primes = 1 + (unsigned)share_below(4) };
     f.blocks = 1 + (uint32_t)share_below(f.n < 4 ? f.n : 4);
     f.masks = 1 + (uint32_t)share_below(2);
-    f.shares = sherd__lcc_threshold(f.blocks, f.masks, !f.public_b) + (uint32_t)share_below(3);
+    f.inner = !f.public_b && share_below(2);
+    f.shares = share_threshold(f) + (f.inner ? 0 : (uint32_t)share_below(3));
     f.left_stays = share_below(3) == 0;
+    f.bytes = !f.public_b && share_below(2);
     f.check_bytes = (size_t[]){ 0, 3000, 1u << 20 }[share_below(3)];
     return f;
 }
@@ -346,7 +390,7 @@ fixture share_windows_fixture(void)
     f.windows = w;
     f.n = 1 + share_below(12);
     f.blocks = 1 + (uint32_t)share_below(f.n < 4 ? f.n : 4);
-    f.public_b = false;
+    f.public_b = f.bytes = f.inner = false;
     f.left_stays = true;
     f.shares = sherd__lcc_threshold(f.blocks, f.masks, true) + (uint32_t)share_below(2);
     if (f.n >= 2 * f.blocks && share_below(2))

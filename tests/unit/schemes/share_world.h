@@ -13,7 +13,8 @@
 typedef struct fixture {
     size_t n, k, m;
     uint32_t blocks, masks, shares;
-    bool public_b, left_stays, zero_a;
+    bool inner; /* the inner-product code; otherwise Lagrange's */
+    bool public_b, left_stays, zero_a, bytes;
     size_t panel_rows, tile_cols, part;
     unsigned bits, primes; /* primes: minimum number */
     sherd_dtype type;      /* of A and B */
@@ -50,6 +51,10 @@ int share_seed(void **state);
 size_t share_below(size_t n);
 /** Returns a random small valid fixture. */
 fixture share_random_fixture(void);
+/** Returns the number of answers that decode a product of the fixture. */
+uint32_t share_threshold(fixture f);
+/** Returns whether kept shares of the fixture serve products from both sides. */
+bool share_both_ways(fixture f);
 /** Returns a random fixture with windows. */
 fixture share_windows_fixture(void);
 /** Returns A itself: windows are laid out, in memory of the product. */

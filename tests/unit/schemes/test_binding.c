@@ -233,7 +233,7 @@ static void rows_of_a_that_changed_are_not_hidden_again(void **state)
     for (int i = 0; i < 150; i++) {
         product x;
         share_open(&x, drawn(i));
-        bool transposed = x.f.left_stays && !x.f.public_b && share_below(2);
+        bool transposed = x.f.left_stays && share_both_ways(x.f) && share_below(2);
         if (x.w.count || transposed) share_next(&x, x.f.m, transposed);
         if (transposed) { /* D, whose shares are sent with the cells, does not change here */
             share_close(&x);
@@ -282,7 +282,7 @@ static void rows_of_d_that_changed_are_not_hidden_again(void **state)
         product x;
         fixture d = drawn(i);
         d.left_stays = true;
-        d.public_b = false;
+        d.public_b = d.inner = false;
         d.shares = sherd__lcc_threshold(d.blocks, d.masks, true);
         share_open(&x, d);
         share_next(&x, d.m, true);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crypto/inner.h"
 #include "matrix/reference.h"
 #include "tests/unit/schemes/share_world.h"
 
@@ -135,8 +136,9 @@ static void shapes_at_their_limits_work(void **state)
         f.k = i & 2 ? 1 : f.k;
         f.m = i & 4 ? 1 : f.m;
         f.blocks = i & 8 || f.blocks > f.n ? (uint32_t)(f.n < 6 ? f.n : 6) : f.blocks; /* K = n */
+        if (f.inner && i & 8) f.blocks = (uint32_t)f.k + 2; /* blocks of zeros */
         f.zero_a = i & 16;
-        f.shares = sherd__lcc_threshold(f.blocks, f.masks, !f.public_b) + 1;
+        f.shares = share_threshold(f) + !f.inner;
         product x;
         share_open(&x, f);
         share_run(&x, NULL, 0);
@@ -210,7 +212,7 @@ static void kept_shares_serve_products_from_both_sides(void **state)
     (void)state;
     for (int i = 0; i < 60; i++) {
         fixture f = share_random_fixture();
-        f.public_b = false;
+        f.public_b = f.inner = false;
         f.left_stays = true;
         f.shares = sherd__lcc_threshold(f.blocks, f.masks, true) + (uint32_t)share_below(2);
         product x;
@@ -221,6 +223,33 @@ static void kept_shares_serve_products_from_both_sides(void **state)
             if (share_below(4)) share_run(&x, NULL, 0);
             else free(share_answer(&x, (sherd__cell){ 0, 0, 0 }, NULL)); /* dropped */
         }
+        share_close(&x);
+    }
+}
+
+/* Under the inner-product code A is cut by columns: its shares serve A*B for any rows, and no sums
+ * over rows. */
+static void kept_shares_cut_by_columns_serve_products_from_one_side(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        fixture f = share_random_fixture();
+        f.public_b = false;
+        f.left_stays = f.inner = true;
+        f.shares = share_threshold(f);
+        product x;
+        share_open(&x, f);
+        for (int j = 0; j < 3; j++) {
+            share_next(&x, 1 + share_below(12), false);
+            if (share_below(4)) share_run(&x, NULL, 0);
+            else free(share_answer(&x, (sherd__cell){ 0, 0, 0 }, NULL)); /* dropped */
+        }
+        share_set_view(f, f.n, 2, false, &x.db, &x.b, &x.fb);
+        assert_int_equal(sherd__share_next(&x.h,
+                                           &(sherd__kept_product){ share_rows(&x), true, x.b, x.c,
+                                                                   2 },
+                                           &x.fb),
+                         SHERD_EINVAL);
         share_close(&x);
     }
 }
@@ -411,6 +440,11 @@ static void invalid_codes_are_refused(void **state)
     assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
     p = good, p.primes[0] = 5; /* points 1 to 8 */
     assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
+    p = good, p.by = &sherd__code_inner,
+    p.code = (sherd__lcc){ 2, 1, 5 }; /* one more than it has */
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
+    p.code.shares = 4, p.public_b = true;
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
     assert_null(h.ops);
     sherd__fixed wide = x.fb;
     assert_int_equal(sherd__share_next(&x.h,
@@ -478,6 +512,8 @@ static void invalid_windows_are_refused(void **state)
     p = x.p, p.left_stays = false;
     assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
     p = x.p, p.c = x.c;
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
+    p = x.p, p.by = &sherd__code_inner, p.code.shares = 4;
     assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
     static const sherd_rows none[] = { { 1, 4 }, { 0, 23 }, { 2, 4 }, { 0, 28 }, { 24, 4 } };
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
@@ -570,7 +606,12 @@ static void after_any_failed_allocation_the_product_can_be_completed(void **stat
                   .type = SHERD_F64,
                   .bits = 17,
                   .primes = 2 };
-    for (int stays = 0; stays < 5; stays++) { /* the last two have windows */
+    for (int i = 0; i < 7; i++) {
+        int stays = i < 5 ? i : i - 5; /* 3, 4: with windows */
+        f.inner = i >= 5;
+        f.n = 5;
+        f.shares = f.inner ? 4 : 5;
+        f.windows = (sherd_windows){ 0 };
         f.left_stays = stays;
         f.public_b = false;
         if (stays > 2) f.windows = (sherd_windows){ 2, 2, 1, 2, 1, 1 };
@@ -605,6 +646,7 @@ int main(void)
         cmocka_unit_test(empty_products_have_no_cells),
         cmocka_unit_test(every_sufficient_subset_of_eight_answers_decodes),
         cmocka_unit_test(kept_shares_serve_products_from_both_sides),
+        cmocka_unit_test(kept_shares_cut_by_columns_serve_products_from_one_side),
         cmocka_unit_test(windows_of_shares_are_shares_of_windows),
         cmocka_unit_test(windows_are_not_sent),
         cmocka_unit_test(invalid_windows_are_refused),

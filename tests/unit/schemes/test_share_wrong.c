@@ -50,6 +50,22 @@ static void put_u24(uint8_t *to, uint32_t v)
     to[0] = (uint8_t)v, to[1] = (uint8_t)(v >> 8), to[2] = (uint8_t)(v >> 16);
 }
 
+static size_t width_of(const product *x)
+{
+    return x->f.bytes ? 1 : 3;
+}
+
+static uint32_t get(const product *x, const uint8_t *body, size_t i)
+{
+    return x->f.bytes ? body[i] : get_u24(body + 3 * i);
+}
+
+static void put(const product *x, uint8_t *body, size_t i, uint32_t v)
+{
+    if (x->f.bytes) body[i] = (uint8_t)v;
+    else put_u24(body + 3 * i, v);
+}
+
 enum { ONE_OFF, ANY_RESIDUE, OUT_OF_RANGE, ZERO, EXCHANGED, OTHER_ANSWER, EARLIER, KINDS };
 
 /* Changes an answer; returns false if it is unchanged. old: correct answers of an earlier
@@ -58,19 +74,20 @@ static bool spoil(const product *x, const answers *a, const answers *old, size_t
                   uint8_t *body)
 {
     uint64_t len = a->len[which];
-    size_t n = len / 3, i = share_below(n), part = n / x->s.primes_len;
-    uint32_t p = x->s.primes[i / part], v = get_u24(body + 3 * i);
+    size_t n = len / width_of(x), i = share_below(n), part = n / x->s.primes_len;
+    uint32_t p = x->s.primes[i / part], v = get(x, body, i);
+    uint32_t beyond = (1u << 8 * width_of(x)) - p;
     const answers *from = kind == EARLIER ? old : a;
     size_t j = from ? share_below(from->n) : 0;
     switch (kind) {
-    case ONE_OFF: put_u24(body + 3 * i, (v + (share_below(2) ? 1 : p - 1)) % p); break;
-    case ANY_RESIDUE: put_u24(body + 3 * i, (uint32_t)share_below(p)); break;
-    case OUT_OF_RANGE: put_u24(body + 3 * i, p + (uint32_t)share_below((1u << 24) - p)); break;
+    case ONE_OFF: put(x, body, i, (v + (share_below(2) ? 1 : p - 1)) % p); break;
+    case ANY_RESIDUE: put(x, body, i, (uint32_t)share_below(p)); break;
+    case OUT_OF_RANGE: put(x, body, i, p + (uint32_t)share_below(beyond)); break;
     case ZERO: memset(body, 0, len); break;
     case EXCHANGED: /* two values of one prime exchanged */
         j = i / part * part + share_below(part);
-        put_u24(body + 3 * i, get_u24(body + 3 * j));
-        put_u24(body + 3 * j, v);
+        put(x, body, i, get(x, body, j));
+        put(x, body, j, v);
         break;
     default: /* an answer of another node, panel or tile, or of an earlier product */
         if (!from || from->len[j] != len) return false;
@@ -186,7 +203,7 @@ static void ten_thousand_wrong_answers_are_refused(void **state)
         if (x.w.count) share_next(&x, f.m, false);
         answers first = all_answers(&x);
         refused += must_refuse(&x, &first, NULL, 60);
-        bool transposed = !f.public_b && share_below(2);
+        bool transposed = share_both_ways(f) && share_below(2);
         share_next(&x, x.f.m, transposed);
         answers second = all_answers(&x);
         refused += must_refuse(&x, &second, &first, 100);
@@ -213,19 +230,20 @@ static void errors_that_sum_to_zero_are_refused(void **state)
                   .type = SHERD_F64,
                   .bits = 17,
                   .primes = 2 };
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 200; i++) {
         product x;
+        f.bytes = i % 2;
         share_open(&x, f);
         sherd__cell c = { (uint32_t)share_below(5), 0, 0 };
         uint64_t len;
         uint8_t *body = share_answer(&x, c, &len);
-        size_t part = len / x.s.primes_len, row = 18;
+        size_t part = len / width_of(&x) / x.s.primes_len, row = 6;
         size_t a = share_below(4), b = (a + 1 + share_below(3)) % 4;
         size_t q = share_below(x.s.primes_len), j = share_below(6);
         uint32_t p = x.s.primes[q];
-        uint8_t *u = body + q * part + a * row + 3 * j, *v = body + q * part + b * row + 3 * j;
-        put_u24(u, (get_u24(u) + 1) % p);
-        put_u24(v, (get_u24(v) + p - 1) % p);
+        size_t u = q * part + a * row + j, v = q * part + b * row + j;
+        put(&x, body, u, (get(&x, body, u) + 1) % p);
+        put(&x, body, v, (get(&x, body, v) + p - 1) % p);
         assert_int_equal(share_judge(&x, c, body), SHERD_EWRONG);
         free(body);
         share_close(&x);
@@ -283,24 +301,25 @@ static void after_a_wrong_answer_all_check_vectors_are_drawn_again(void **state)
                   .bits = 17,
                   .primes = 2,
                   .left_stays = true };
-    for (int transposed = 0; transposed < 2; transposed++) {
+    for (int i = 0; i < 4; i++) {
         product x;
+        f.bytes = i / 2;
         share_open(&x, f);
-        if (transposed) share_next(&x, 6, true);
+        if (i % 2) share_next(&x, 6, true);
         answers a = all_answers(&x);
-        for (size_t i = 0; i < a.n; i++)
-            assert_int_equal(share_judge(&x, cell_at(&x, i), a.body[i]), 0);
+        for (size_t j = 0; j < a.n; j++)
+            assert_int_equal(share_judge(&x, cell_at(&x, j), a.body[j]), 0);
         uint64_t drawn = share_scheme_state.drawn;
-        for (size_t i = 0; i < a.n; i++)
-            assert_int_equal(share_judge(&x, cell_at(&x, i), a.body[i]), 0);
+        for (size_t j = 0; j < a.n; j++)
+            assert_int_equal(share_judge(&x, cell_at(&x, j), a.body[j]), 0);
         assert_true(share_scheme_state.drawn == drawn);
         a.body[0][0] ^= 1;
         assert_int_equal(share_judge(&x, cell_at(&x, 0), a.body[0]), SHERD_EWRONG);
         a.body[0][0] ^= 1;
-        for (size_t i = a.n; i-- > 0;) { /* r and s of panels and tiles that are open already */
-            assert_int_equal(share_judge(&x, cell_at(&x, i), a.body[i]), 0);
-            if (i == a.n - 1 || i == 0) assert_true(share_scheme_state.drawn > drawn);
-            if (i == a.n - 1) drawn = share_scheme_state.drawn;
+        for (size_t j = a.n; j-- > 0;) { /* r and s of panels and tiles that are open already */
+            assert_int_equal(share_judge(&x, cell_at(&x, j), a.body[j]), 0);
+            if (j == a.n - 1 || j == 0) assert_true(share_scheme_state.drawn > drawn);
+            if (j == a.n - 1) drawn = share_scheme_state.drawn;
         }
         free_answers(&a);
         share_close(&x);

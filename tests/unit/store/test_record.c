@@ -46,7 +46,8 @@ static void codes_are_written_as_given(void **s)
         "import json, os\n"
         "l = [json.loads(x) for x in open('rec/coded.jsonl')]\n"
         "assert [x['job'] for x in l] == ['fedcba9876543210', '0000000000000001'], l\n"
-        "assert l[0] == {'job': 'fedcba9876543210', 'scheme': 'share', 'blocks': 3, 'masks': 2,\n"
+        "assert l[0] == {'job': 'fedcba9876543210', 'scheme': 'share', 'code': 'inner',\n"
+        "                'blocks': 3, 'masks': 2,\n"
         "                'shares': 9, 'rows': 60000, 'cols': 784, 'part': 128, 'panel': 43,\n"
         "                'stays': True, 'largest': 65280, 'right': 0}\n"
         "assert l[1]['stays'] is False and l[1]['right'] == 65535\n"
@@ -54,6 +55,7 @@ static void codes_are_written_as_given(void **s)
     sherd__recording *r;
     sherd__record_coded c = { .job = UINT64_C(0xfedcba9876543210),
                               .scheme = "share",
+                              .code = "inner",
                               .blocks = 3,
                               .masks = 2,
                               .shares = 9,

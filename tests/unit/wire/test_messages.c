@@ -63,10 +63,14 @@ static void every_body_has_these_bytes(void **state)
     sherd__hello quick = hello;
     sherd__hello devices = hello, loaded = hello;
     loaded.load = (sherd__hello_load){ true, 3600, UINT64_C(1) << 33, 0, 2 };
+    sherd__hello bytes = hello, both = hello;
+    bytes.byte_gops = 2048;
+    both.devices_len = 1;
+    both.devices[0] = (sherd__hello_device){ 31, 102.5, 0, 0, 0, 2, 2048 };
     quick.residue_gflops = 408.5;
     devices.devices_len = 2;
-    devices.devices[0] = (sherd__hello_device){ 15, 102.5, 408.5, 0, 1 << 20, 2 };
-    devices.devices[1] = (sherd__hello_device){ 1, 8000, 0, UINT64_C(1) << 36, 1 << 24, 300 };
+    devices.devices[0] = (sherd__hello_device){ 15, 102.5, 408.5, 0, 1 << 20, 2, 0 };
+    devices.devices[1] = (sherd__hello_device){ 1, 8000, 0, UINT64_C(1) << 36, 1 << 24, 300, 0 };
     sherd__refusal no_room = { .block = 5, .code = SHERD_EREFUSED, .text = "no room" };
     same(b, sherd__message_hello(b, &hello),
          "08011003190100000000000080220b736865726420302e312e302a0a436f6f7065726c616b65"
@@ -83,6 +87,14 @@ static void every_body_has_these_bytes(void **state)
          "32036370753802408080808020490000000000a05940"
          "5a1c080f110000000000a059401900000000008879402000288080403002"
          "5a23080111000000000040bf4019000000000000000020808080808002288080800830ac02");
+    same(b, sherd__message_hello(b, &bytes),
+         "08011003190100000000000080220b736865726420302e312e302a0a436f6f7065726c616b65"
+         "32036370753802408080808020490000000000a0594081010000000000"
+         "00a040");
+    same(b, sherd__message_hello(b, &both),
+         "08011003190100000000000080220b736865726420302e312e302a0a436f6f7065726c616b65"
+         "32036370753802408080808020490000000000a05940"
+         "5a23081f110000000000a0594019000000000000000020002800300239000000000000a040");
     same(b, sherd__message_description(b, &block, NULL), "0801100118002000280230ac02381140f0be02");
     same(b, sherd__message_description(b, &task.result, &attempt),
          "080210201800200228003005380440784803");
@@ -93,6 +105,18 @@ static void every_body_has_these_bytes(void **state)
     same(b, sherd__message_task(b, &images),
          "08011002180120f0a2042a08f984ea02f584ea023210080210201800200228003005380440783a0d081c10ac"
          "021801200528023000");
+    sherd__task eight = task;
+    eight.primes_len = 8;
+    for (uint32_t i = 0; i < 8; i++) eight.primes[i] = 251 - 2 * i;
+    eight.result = (sherd__fragment_info){ .origin = SHERD__RESULT,
+                                           .dtype = SHERD__BYTES,
+                                           .primes = 8,
+                                           .rows = 5,
+                                           .cols = 4,
+                                           .len = 160 };
+    same(b, sherd__message_task(b, &eight),
+         "08011002180120f0a2042a10fb01f901f701f501f301f101ef01ed0132110802102318002008280030053804"
+         "40a001");
     same(b, sherd__message_refuse(b, &no_room), "080110cd011a076e6f20726f6f6d");
     same(b, sherd__message_bye(b, SHERD_EBUSY, "later"), "081512056c61746572");
 }
@@ -241,6 +265,7 @@ static void as_many_devices_as_fit_are_declared_and_no_more(void **state)
             SHERD__HELLO_BYTES_MAX,
             SHERD__HELLO_BYTES_MAX - i,
             SHERD__HELLO_DEPTH_MAX,
+            SHERD__HELLO_GFLOPS_MAX,
         };
     size_t n = sherd__message_hello(b, &h);
     assert_true(n <= SHERD__CONTROL_MAX);
@@ -265,16 +290,25 @@ static void rates_of_a_node_are_those_of_its_devices_together(void **state)
     (void)state;
     sherd__hello h = { .gflops = 5, .residue_gflops = 7 };
     sherd__hello_rates r = sherd__hello_rates_of(&h); /* of minor 1 */
-    assert_true(r.devices == 1 && r.does == SHERD__DOES_ALL && r.gflops == 5);
-    assert_true(r.residue_gflops == 7 && r.cell == 0 && r.depth == 0);
+    assert_true(r.devices == 1 && r.does == SHERD__DOES_FIRST && r.gflops == 5);
+    assert_true(r.residue_gflops == 7 && r.byte_gops == 0 && r.cell == 0 && r.depth == 0);
+    h.byte_gops = 9;
+    r = sherd__hello_rates_of(&h);
+    assert_true(r.does == (SHERD__DOES_FIRST | SHERD__DOES_BYTES) && r.byte_gops == 9);
     h.devices_len = 3;
-    h.devices[0] = (sherd__hello_device){ SHERD__DOES_F64 | SHERD__DOES_RESIDUES, 10, 0, 0, 9, 2 };
-    h.devices[1] = (sherd__hello_device){ SHERD__DOES_F64, 100, 0, 0, 20, 3 };
-    h.devices[2] = (sherd__hello_device){ SHERD__DOES_MAPS, 1000, 0, 0, 0, 4 };
+    h.devices[0] = (sherd__hello_device){
+        SHERD__DOES_F64 | SHERD__DOES_RESIDUES, 10, 0, 0, 9, 2, 7
+    };
+    h.devices[1] = (sherd__hello_device){ SHERD__DOES_F64, 100, 0, 0, 20, 3, 7 };
+    h.devices[2] = (sherd__hello_device){ SHERD__DOES_MAPS, 1000, 0, 0, 0, 4, 7 };
     r = sherd__hello_rates_of(&h);
     assert_true(r.devices == 3 && r.gflops == 110 && r.residue_gflops == 0);
     assert_int_equal(r.does, SHERD__DOES_F64 | SHERD__DOES_RESIDUES | SHERD__DOES_MAPS);
-    assert_true(r.cell == 20 && r.depth == 9);
+    assert_true(r.cell == 20 && r.depth == 9 && r.byte_gops == 0);
+    h.devices[0].does |= SHERD__DOES_BYTES;
+    h.devices[2].does |= SHERD__DOES_BYTES;
+    r = sherd__hello_rates_of(&h);
+    assert_true(r.does & SHERD__DOES_BYTES && r.byte_gops == 14);
     h.devices[1].does |= SHERD__DOES_RESIDUES;
     h.devices[1].residue_gflops = 400;
     r = sherd__hello_rates_of(&h);
@@ -288,12 +322,12 @@ static void numbers_that_no_machine_has_are_read_as_the_largest_possible(void **
     sherd__hello h = hello, got;
     h.threads = UINT32_MAX;
     h.memory = UINT64_MAX;
-    h.gflops = h.residue_gflops = 1.7e308;
+    h.gflops = h.residue_gflops = h.byte_gops = 1.7e308;
     h.load = (sherd__hello_load){ true, UINT64_MAX, UINT64_MAX, UINT32_MAX, UINT32_MAX };
     h.devices_len = SHERD__DEVICES_MAX;
     for (uint32_t i = 0; i < SHERD__DEVICES_MAX; i++)
-        h.devices[i] = (sherd__hello_device){ SHERD__DOES_ALL, 1.7e308,    1.7e308,
-                                              UINT64_MAX,      UINT64_MAX, UINT32_MAX };
+        h.devices[i] = (sherd__hello_device){ SHERD__DOES_ALL, 1.7e308,    1.7e308, UINT64_MAX,
+                                              UINT64_MAX,      UINT32_MAX, 1.7e308 };
     size_t n = sherd__message_hello(b, &h);
     assert_int_equal(sherd__message_hello_parse(&got, b, n, NULL), SHERD_OK);
     assert_int_equal(got.threads, SHERD__HELLO_THREADS_MAX);
@@ -302,15 +336,18 @@ static void numbers_that_no_machine_has_are_read_as_the_largest_possible(void **
     assert_true(got.load.memory_free == SHERD__HELLO_BYTES_MAX);
     assert_true(got.gflops == SHERD__HELLO_GFLOPS_MAX);
     assert_true(got.residue_gflops == SHERD__HELLO_GFLOPS_MAX);
+    assert_true(got.byte_gops == SHERD__HELLO_GFLOPS_MAX);
     for (uint32_t i = 0; i < SHERD__DEVICES_MAX; i++) {
         const sherd__hello_device *v = &got.devices[i];
         assert_true(v->gflops == SHERD__HELLO_GFLOPS_MAX);
         assert_true(v->residue_gflops == SHERD__HELLO_GFLOPS_MAX);
+        assert_true(v->byte_gops == SHERD__HELLO_GFLOPS_MAX);
         assert_true(v->memory == SHERD__HELLO_BYTES_MAX && v->cell == SHERD__HELLO_BYTES_MAX);
         assert_int_equal(v->depth, SHERD__HELLO_DEPTH_MAX);
     }
     const sherd__hello_rates r = sherd__hello_rates_of(&got);
     assert_true(r.gflops == 12e9 && r.residue_gflops == 12e9 && r.depth == 12288);
+    assert_true(r.byte_gops == 12e9);
     assert_int_equal(r.cell, SHERD__HELLO_BYTES_MAX);
 }
 
@@ -333,11 +370,18 @@ static void values_out_of_range_are_a_peer_error(void **state)
         h.residue_gflops = speeds[i];
         assert_int_equal(sherd__message_hello_parse(&a.hello, b, sherd__message_hello(b, &h), NULL),
                          SHERD_EFRAME);
+        h = hello;
+        h.byte_gops = speeds[i];
+        assert_int_equal(sherd__message_hello_parse(&a.hello, b, sherd__message_hello(b, &h), NULL),
+                         SHERD_EFRAME);
     }
-    for (int i = 0; i < 6; i++) { /* of a device */
+    for (int i = 0; i < 9; i++) { /* of a device */
         h = hello;
         h.devices_len = SHERD__DEVICES_MAX;
-        *(i & 1 ? &h.devices[i].gflops : &h.devices[i].residue_gflops) = speeds[i / 2];
+        sherd__hello_device *v = &h.devices[i];
+        *(i % 3 == 0   ? &v->gflops
+          : i % 3 == 1 ? &v->residue_gflops
+                       : &v->byte_gops) = speeds[i / 3];
         assert_int_equal(sherd__message_hello_parse(&a.hello, b, sherd__message_hello(b, &h), NULL),
                          SHERD_EFRAME);
     }

@@ -54,7 +54,8 @@ static void the_greatest_common_minor_is_chosen(void **state)
 }
 
 static const sherd__hello_device two_devices[] = {
-    { SHERD__DOES_ALL, 90, 400, 0, 1 << 20, 2 }, { SHERD__DOES_F64, 8000, 0, 1u << 31, 1 << 24, 8 }
+    { SHERD__DOES_ALL, 90, 400, 0, 1 << 20, 2, 2000 },
+    { SHERD__DOES_F64, 8000, 0, 1u << 31, 1 << 24, 8, 0 }
 };
 
 /* Returns how many devices the coordinator learns of if the node declares two. */

@@ -1,0 +1,185 @@
+/*
+ * Lagrange's code needs 2 (K+T) - 1 answers, any of the nodes'; the inner-product code K + 2T, all
+ * of them. So the latter has more blocks and less work for each node, and is possible only if no
+ * node may be missing: none is spare, and all are up. After a loss everything is coded again.
+ */
+#include "scheduler/plan/share_code.h"
+
+#include <stdio.h>
+
+#include "core/cpu.h"
+#include "core/diag.h"
+#include "crypto/inner.h"
+#include "matrix/residue.h"
+#include "scheduler/plan/cost.h"
+#include "scheduler/plan/encoding.h"
+#include "scheduler/plan/forecast.h"
+
+const char *const sherd__code_names[] = { "auto", "lagrange", "inner", NULL };
+
+const sherd__code *sherd__share_code_asked(const sherd_product_options *opt)
+{
+    return opt->code == SHERD_CODE_AUTO ? NULL : sherd__codes[opt->code - 1];
+}
+
+sherd_code sherd__share_code_number(const sherd__code *code)
+{
+    uint32_t i = 0;
+    while (sherd__codes[i] != code) i++;
+    return (sherd_code)(i + 1);
+}
+
+bool sherd__share_codes_b(const sherd_product_options *opt)
+{
+    return sherd_scheme_get(opt->scheme)->hides_b;
+}
+
+uint64_t sherd__share_least(const sherd_product_options *opt)
+{
+    uint64_t t = opt->colluding;
+    return opt->spare + (sherd__share_codes_b(opt) ? 2 * t : t) + 1;
+}
+
+/* --- which code ------------------------------------------------------------------------------ */
+
+static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product_options *opt,
+                   sherd_diag *d)
+{
+    char older[80] = "";
+    if (nodes->older)
+        snprintf(older, sizeof older,
+                 ", and %u of older nodes, which do not support windows of images", nodes->older);
+    return sherd__fail(d, SHERD_EFEWNODES,
+                       nodes->older ? "update the older nodes"
+                                    : "start more nodes in domains of their own, or lower "
+                                      "--colluding or --spare",
+                       "%u domain%s of nodes %s up%s; --scheme %s with --colluding %u and --spare "
+                       "%u needs %u or more",
+                       nodes->usable, nodes->usable == 1 ? "" : "s",
+                       nodes->usable == 1 ? "is" : "are", older,
+                       sherd_scheme_get(opt->scheme)->name, opt->colluding, opt->spare, need);
+}
+
+/* Returns how many spare domains are left. Domains that are not up count as spare, because the user
+ * declared that the rest is enough. */
+static uint32_t spares_left(const sherd__nodes *nodes, const sherd_product_options *opt)
+{
+    uint32_t lost = nodes->domains - nodes->usable;
+    return lost < opt->spare ? opt->spare - lost : 0;
+}
+
+static const char other[] = "use --code lagrange, or leave the choice to sherd";
+
+/* Checks what a code demands that needs every answer. */
+static int check_complete(const sherd__code *by, const sherd__nodes *nodes,
+                          const sherd_product_options *opt, sherd_diag *d)
+{
+    if (!by->complete) return SHERD_OK;
+    if (!sherd__share_codes_b(opt))
+        return sherd__fail(d, SHERD_EINVAL, other,
+                           "--code %s hides both operands, and --scheme %s "
+                           "only one",
+                           by->name, sherd_scheme_get(opt->scheme)->name);
+    if (opt->spare)
+        return sherd__fail(d, SHERD_EINVAL, other,
+                           "--code %s needs the answers of all nodes, and --spare %u lets some be "
+                           "missing",
+                           by->name, opt->spare);
+    if (nodes->usable < nodes->domains)
+        return sherd__fail(d, SHERD_EFEWNODES, other,
+                           "--code %s needs the answers of all nodes, and %u of %u domains are up",
+                           by->name, nodes->usable, nodes->domains);
+    return SHERD_OK;
+}
+
+int sherd__share_code_fit(sherd__prepared *p, const sherd__code *by, size_t rows,
+                          const sherd__nodes *nodes, const sherd_product_options *opt,
+                          sherd_diag *d)
+{
+    bool both = sherd__share_codes_b(opt);
+    uint32_t t = opt->colluding, spare = spares_left(nodes, opt);
+    uint64_t least = sherd__share_least(opt), now = least - opt->spare + spare;
+    if (t == 0)
+        return sherd__fail(d, SHERD_EINVAL, "give 1 or more, or use --scheme plain",
+                           "--colluding 0 would hide nothing from a single node");
+    if (nodes->domain_fault)
+        return sherd__fail(d, SHERD_EFORMAT, nodes->domain_hint, "%s", nodes->domain_fault);
+    if (least > SHERD__LCC_SHARES_MAX || nodes->usable < now)
+        return too_few(nodes, (uint32_t)(least < UINT32_MAX ? least : UINT32_MAX), opt, d);
+    int err = check_complete(by, nodes, opt, d);
+    if (err) return err;
+    uint32_t k = by->blocks(nodes->usable, t, spare, both);
+    if (k == 0 && by->complete)
+        return sherd__fail(d, SHERD_EINVAL, other,
+                           "shares for %u domains, of which %u may collude, are more than --code "
+                           "%s can make",
+                           nodes->domains, t, by->name);
+    if (by->cut == SHERD__CUT_ROWS && k > rows) k = rows ? (uint32_t)rows : 1;
+    p->coded_by = by;
+    p->code = (sherd__lcc){ .blocks = k, .masks = t, .shares = nodes->domains };
+    p->threshold = by->threshold(k, t, both);
+    for (uint32_t i = 0; i < p->primes_len; i++)
+        if (by->check(&p->code, p->primes[i]))
+            return sherd__fail(d, SHERD_EINVAL, "use fewer nodes, or a smaller --colluding",
+                               "%u blocks, %u masks and %u shares are more than can be encoded", k,
+                               t, nodes->domains);
+    return SHERD_OK;
+}
+
+/* --- its time -------------------------------------------------------------------------------- */
+
+static size_t part_of(size_t all, uint32_t blocks)
+{
+    return all ? (all - 1) / blocks + 1 : 0;
+}
+
+size_t sherd__share_code_rows(const sherd__prepared *p, size_t rows)
+{
+    return p->coded_by->cut == SHERD__CUT_ROWS ? part_of(rows, p->code.blocks) : rows;
+}
+
+size_t sherd__share_code_depth(const sherd__prepared *p, size_t cols)
+{
+    return p->coded_by->cut == SHERD__CUT_ROWS ? cols : part_of(cols, p->code.blocks);
+}
+
+#define TYPICAL_GFLOPS 50 /* of a node that declares no rate */
+#define POSITIONS 16u     /* panels and tiles together: about as many as are planned */
+
+double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m,
+                                 const sherd__nodes *nodes, const sherd_product_options *opt)
+{
+    double rows = (double)sherd__share_code_rows(p, m->a.rows), cols = (double)m->b.cols;
+    double depth = (double)sherd__share_code_depth(p, m->a.cols), shares = p->code.shares;
+    double bytes = p->bytes ? 1 : SHERD__RESIDUE_BYTES;
+    double wire = bytes * (double)p->primes_len * shares; /* one number of each */
+    sherd__traffic t = { .residues = true };
+    t.left = (uint64_t)(wire * rows * depth);
+    t.first = (uint64_t)(wire * depth * cols);
+    t.answer = (uint64_t)(wire * rows * cols);
+    const sherd__calibration own = sherd__calibration_typical(p, &t);
+    const sherd__cost_input in = {
+        .bytes_out = t.left + t.first,
+        .bytes_in = t.answer,
+        .bytes_first = t.first,
+        .tasks = POSITIONS * (uint64_t)p->code.shares,
+        .flops = 2 * rows * depth * cols * p->primes_len * shares,
+        .busiest = 1 / shares,
+        .hide_s = own.hide_s,
+        .fold_s = own.fold_s,
+        .fill_s = own.fill_s,
+        .positions = POSITIONS,
+        .node_gflops = p->bytes                    ? nodes->byte_gops
+                       : nodes->residue_gflops > 0 ? nodes->residue_gflops
+                       : nodes->gflops > 0         ? nodes->gflops
+                                                   : TYPICAL_GFLOPS,
+        .node_threads = nodes->threads,
+        .cores = sherd__cpu_usable(),
+        .local = !nodes->remote,
+        .session_rate = sherd__link_rate(true),
+        .link_rate = opt->link_rate > 0 ? opt->link_rate : sherd__link_rate(!nodes->remote),
+    };
+    sherd__cost cost;
+    sherd__cost_predict(&cost, &in);
+    return cost.seconds;
+}

@@ -1,0 +1,71 @@
+/*
+ * Shares modulo primes below 256. Layout, lifetime, batches and the order of checks are those of
+ * internal.h; these functions replace the arithmetic of encode.c, resident.c, check.c and decode.c.
+ *
+ * Terms are made in blocks (BLOCK_LEFT, BLOCK_RIGHT) that stay in cache: quantised, reduced modulo
+ * every prime, masked, and laid out in the order in which nodes multiply them
+ * (matrix/residue_bytes.h), so that a sum of laid terms is a piece of a share. Where a block has
+ * rows or columns beyond the operand, terms are zero there, masks included: the positions depend on
+ * the shape alone.
+ *
+ * A mask has a unit of its stream for each block (crypto/mask.h), with the elements of the block in
+ * row-major order. Blocks of an encoding are always cut at the same places.
+ */
+#ifndef SCHEMES_SHARE_BYTES_H
+#define SCHEMES_SHARE_BYTES_H
+
+#include "schemes/share/internal.h"
+
+#define CHECKS SHERD__BYTE_CHECKS
+
+/* Both kinds of check vectors take equally many bytes for an element and a prime. */
+_Static_assert(CHECKS == TRIALS * sizeof(double), "check data of both kinds have the same size");
+
+/** What the check vectors of a pass are multiplied by: r [q][v][rows] with left [q][v][term][cols],
+ *  signed; or s, laid out for each prime, with right: [q][term][rows][v], unsigned, and for A
+ *  [q][v][term][rows], signed. */
+typedef struct share_bytes_probe {
+    const int8_t *r;
+    int8_t *left;
+    const uint8_t *s;
+    int8_t *right;
+} share_bytes_probe;
+
+/** Allocates d->bytes. SHERD_ENOMEM. */
+int sherd__share_bytes_open(share *d) SHERD_MUST;
+void sherd__share_bytes_free(share *d);
+
+/** Returns the bytes of a laid out operand of `lines` rows or columns of `terms` residues. */
+size_t sherd__share_bytes_laid(const share *d, size_t lines, size_t terms);
+/** Does sherd__share_pass for A (left) or D (right). */
+int sherd__share_bytes_pass(share *d, const share_source *of, bool left, uint8_t *const *out,
+                            const share_bytes_probe *probe) SHERD_MUST;
+
+/** Cuts B's tiles into chunks of columns, for which the loop thread makes terms. */
+void sherd__share_bytes_loop_size(share *d);
+/** Returns the number of chunks in a tile. */
+size_t sherd__share_bytes_runs(const share *d);
+/** Computes bytes [offset, offset+len) of a slot's share of a tile of B. Loop thread. */
+int sherd__share_bytes_read(share *d, uint32_t slot, uint32_t tile, uint64_t offset, uint8_t *out,
+                            size_t len) SHERD_MUST;
+/** Computes terms of B * s of a tile: vs [q][term][k][v]. */
+int sherd__share_bytes_project_b(share *d, uint32_t tile, const uint8_t *s, uint8_t *vs) SHERD_MUST;
+/** Wipes and frees what was made of B. */
+void sherd__share_bytes_forget_b(share *d);
+
+/** Draws CHECKS vectors of n residues for each prime: [q][v][n], signed. */
+int sherd__share_bytes_draw(const share *d, size_t n, int8_t *out) SHERD_MUST;
+/** Lays out vectors [q][v][n], by which rows are multiplied. SHERD_ENOMEM. */
+int sherd__share_bytes_lay(const share *d, const int8_t *s, size_t n, uint8_t *out) SHERD_MUST;
+/** Returns the bytes that this takes. */
+size_t sherd__share_bytes_laid_vectors(const share *d, size_t n);
+/** Computes the table of a position from projected terms: of the left operand, [q][v][term][len],
+ *  and of the right one, [q][term][len][v]. */
+void sherd__share_bytes_table(const share *d, const int8_t *x, const uint8_t *y, size_t len,
+                              uint8_t *gram);
+/** Checks an answer of rows x width for each prime. r [q][v][rows], s laid out for each prime.
+ *  SHERD_EWRONG, SHERD_ENOMEM. */
+int sherd__share_bytes_judge(share *d, sherd__cell c, const int8_t *r, const uint8_t *s,
+                             size_t rows, const uint8_t *body) SHERD_MUST;
+
+#endif
