@@ -231,7 +231,7 @@ int sherd__audit_element_wise(sherd_audit *r, const sherd__audit_cast *cast,
 #define CONTROL_COLS 64u
 #define KNOWN_ENTRIES ((size_t)1 << 18) /* of a block that is known to an attacker */
 
-/* Copies row `row` of block `block` of an encoding from the operand. Columns beyond it are zeros. */
+/* Copies a row of a block of an encoding from the operand. Columns beyond it are zeros. */
 static void cut_row(const sherd__seen *a, uint32_t block, uint64_t row, const sherd__truth *t,
                     double *line, double *out)
 {
@@ -244,7 +244,7 @@ static void cut_row(const sherd__seen *a, uint32_t block, uint64_t row, const sh
     memcpy(out, line + first, cols * sizeof *out);
 }
 
-/* Copies the first `rows` rows of an encoding's blocks from its operand; used for measuring only. */
+/* Copies the first `rows` rows of an encoding's blocks from its operand, for measuring only. */
 static int cut_blocks(double ***out, const sherd__seen *a, uint64_t share_rows, size_t rows,
                       const sherd__truth *t)
 {

@@ -87,7 +87,7 @@ static uint32_t power(uint32_t x, uint32_t e, uint32_t p)
     return r;
 }
 
-/* Computes Q_j(x), the polynomial part of P(x) / x^(2T+j+1), where P has the points as its roots. */
+/* Computes Q_j(x), the polynomial part of P(x) / x^(2T+j+1). The roots of P are the points. */
 static uint32_t quotient(const sherd__seen_code *c, uint32_t p, uint32_t j, uint32_t x)
 {
     uint32_t coefficient[2 * SHERD__LCC_BLOCKS_MAX + 1] = { 1 }, n = c->shares, sum = 0;

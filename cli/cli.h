@@ -256,7 +256,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
 #define SHERD__OPT_CODE(flag)                                                                      \
     {.name = "code", .type = SHERD__CHOICE, .arg = "NAME", .preset = "auto",                       \
      .choices = sherd__choices_code, .flags = (flag), .takes = SHERD_TAKES_COLLUDING,              \
-     .help = "code of the shares: lagrange, inner (share only: less work, but no node may be "      \
+     .help = "code of the shares: lagrange, inner (share only: less work, but no node may be "     \
              "missing), or the faster of those that are possible (auto)"}
 #define SHERD__OPT_GROUP(flag)                                                                     \
     {.name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0,               \

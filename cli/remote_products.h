@@ -21,7 +21,8 @@ typedef struct sherd__remote_products {
      .flags = SHERD__OPT_SCHEMES | SHERD__OPT_NETWORK,                                             \
      .help = "how operands are hidden from nodes"},                                                \
         SHERD__OPT_COLLUDING(SHERD__OPT_NETWORK), SHERD__OPT_SPARE(SHERD__OPT_NETWORK),            \
-        SHERD__OPT_CODE(SHERD__OPT_NETWORK), SHERD__OPT_GROUP(SHERD__OPT_NETWORK), SHERD__OPT_EXPOSURE(SHERD_TAKES_SHUFFLES),           \
+        SHERD__OPT_CODE(SHERD__OPT_NETWORK), SHERD__OPT_GROUP(SHERD__OPT_NETWORK),                 \
+        SHERD__OPT_EXPOSURE(SHERD_TAKES_SHUFFLES),                                                 \
         SHERD__OPT_EXPOSURE_MAX(SHERD_TAKES_SHUFFLES),                                             \
         SHERD__OPT_ENCODING(SHERD__OPT_NETWORK, "operands")
 #define SHERD__OPT_MODE                                                                            \

@@ -17,10 +17,10 @@
 #define TRIALS SHERD__FVP_TRIALS
 
 /**
- * One operand in coded form: a share is a weighted sum of `terms` = blocks + masks. If the code cuts
- * rows, A and D are cut into K row blocks, and B is used at all K points, as one block with the sum
- * of K weights; under share1 B is a single term of weight 1. Otherwise A is cut into K blocks of
- * columns, and B into K blocks of rows.
+ * One operand in coded form: a share is a weighted sum of `terms` = blocks + masks. If the code
+ * cuts rows, A and D are cut into K row blocks, and B is used at all K points, as one block with
+ * the sum of K weights; under share1 B is a single term of weight 1. Otherwise A is cut into K
+ * blocks of columns, and B into K blocks of rows.
  */
 typedef struct share_operand {
     sherd_view v;
@@ -268,7 +268,8 @@ int sherd__share_pass(const share *d, share_scratch *s, const share_source *of, 
 void sherd__share_windows_right(const share *d, share_scratch *s, const double *x, size_t rows,
                                 const double *const vector[TRIALS], uint32_t p,
                                 double *const out[TRIALS]);
-/** Replaces *left, rT*X of images, by that of windows: [q][t][term][depth]. SHERD_ENOMEM: unchanged. */
+/** Replaces *left, rT*X of images, by that of windows: [q][t][term][depth]. SHERD_ENOMEM:
+ *  unchanged. */
 int sherd__share_windows_left(share *d, void **left) SHERD_MUST;
 /** Returns r of a panel for every row of its answers: [t][rows], for prime q, valid until the next
  *  call. SHERD_ENOMEM. */
