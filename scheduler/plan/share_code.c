@@ -144,7 +144,11 @@ size_t sherd__share_code_depth(const sherd__prepared *p, size_t cols)
 }
 
 #define TYPICAL_GFLOPS 50 /* of a node that declares no rate */
-#define POSITIONS 16u     /* panels and tiles together: about as many as are planned */
+
+static uint64_t cuts(size_t all, size_t each)
+{
+    return all ? (all - 1) / each + 1 : 1;
+}
 
 double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m,
                                  const sherd__nodes *nodes, const sherd_product_options *opt)
@@ -153,8 +157,11 @@ double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices
     double depth = (double)sherd__share_code_depth(p, m->a.cols), shares = p->code.shares;
     double bytes = p->bytes ? 1 : SHERD__RESIDUE_BYTES;
     double wire = bytes * (double)p->primes_len * shares; /* one number of each */
+    /* There are many tiles and panels if a node declares little memory; A is sent for each tile. */
+    uint64_t tiles = cuts(m->b.cols, p->plan.tile_cols);
+    uint64_t positions = tiles * cuts((size_t)rows, p->plan.panel_rows);
     sherd__traffic t = { .residues = true };
-    t.left = (uint64_t)(wire * rows * depth);
+    t.left = (uint64_t)(wire * rows * depth * (double)tiles);
     t.first = (uint64_t)(wire * depth * cols);
     t.answer = (uint64_t)(wire * rows * cols);
     const sherd__calibration own = sherd__calibration_typical(p, &t);
@@ -162,13 +169,13 @@ double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices
         .bytes_out = t.left + t.first,
         .bytes_in = t.answer,
         .bytes_first = t.first,
-        .tasks = POSITIONS * (uint64_t)p->code.shares,
+        .tasks = positions * p->code.shares,
         .flops = 2 * rows * depth * cols * p->primes_len * shares,
         .busiest = 1 / shares,
         .hide_s = own.hide_s,
         .fold_s = own.fold_s,
         .fill_s = own.fill_s,
-        .positions = POSITIONS,
+        .positions = positions,
         .node_gflops = p->bytes                    ? nodes->byte_gops
                        : nodes->residue_gflops > 0 ? nodes->residue_gflops
                        : nodes->gflops > 0         ? nodes->gflops

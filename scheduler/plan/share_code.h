@@ -34,7 +34,7 @@ int sherd__share_code_fit(sherd__prepared *p, const sherd__code *by, size_t rows
 size_t sherd__share_code_rows(const sherd__prepared *p, size_t rows);
 size_t sherd__share_code_depth(const sherd__prepared *p, size_t cols);
 
-/** Predicts the seconds of C = A*B, n x k x m, by the planned code, from the rates that nodes
+/** Predicts the seconds of C = A*B by the planned code (p->code, p->plan), from the rates that nodes
  *  declare and typical ones: to compare codes, for which it is right within the same factor. */
 double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m,
                                  const sherd__nodes *nodes, const sherd_product_options *opt);

@@ -123,6 +123,20 @@ static void the_code_with_the_least_predicted_time_is_used(void **state)
     assert_int_equal(code_of(square, &five, &o, NULL), SHERD_CODE_LAGRANGE);
 }
 
+/* It need not be true: the other code leaves that node out. */
+static void a_node_that_declares_little_memory_does_not_make_the_tasks_of_all_small(void **state)
+{
+    (void)state;
+    static const size_t large[] = { 3000, 1000, 3000 };
+    static const uint64_t budgets[] = { 300000, 1 << 30, 1 << 30, 1 << 30, 1 << 30 };
+    sherd__nodes poor = five;
+    sherd_product_options o = coded();
+    o.link_rate = 1e9;
+    assert_int_equal(code_of(large, &five, &o, NULL), SHERD_CODE_INNER);
+    poor.budgets = budgets;
+    assert_int_equal(code_of(large, &poor, &o, NULL), SHERD_CODE_LAGRANGE);
+}
+
 static void a_code_that_needs_every_node_is_refused_if_one_may_be_missing(void **state)
 {
     (void)state;
@@ -446,6 +460,7 @@ int main(void)
         cmocka_unit_test(shares_in_progress_fit_the_smallest_node),
         cmocka_unit_test(a_domain_that_is_not_up_counts_as_a_spare),
         cmocka_unit_test(the_code_with_the_least_predicted_time_is_used),
+        cmocka_unit_test(a_node_that_declares_little_memory_does_not_make_the_tasks_of_all_small),
         cmocka_unit_test(a_code_that_needs_every_node_is_refused_if_one_may_be_missing),
         cmocka_unit_test(as_many_nodes_as_are_spare_may_lack_memory),
         cmocka_unit_test(more_nodes_keep_an_operand_that_does_not_fit_the_fewest),
