@@ -17,6 +17,7 @@
 #include "core/rand.h"
 #include "crypto/fragment_make.h"
 #include "crypto/byte_code.h"
+#include "crypto/inner.h"
 #include "matrix/exact.h"
 #include "matrix/reference.h"
 #include "matrix/residue.h"
@@ -150,6 +151,10 @@ static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, un
     sherd__fixed fd;
     sherd__hiding h;
     if (stays && below(3)) p.part_rows = 1 + below(n);
+    if (!stays && !public_b && below(2)) {
+        p.by = &sherd__code_inner;
+        p.code.shares = blocks + 2;
+    }
     assert_int_equal(sherd__fixed_choose(a, bits, "A", &p.fixed_a, NULL), 0);
     assert_int_equal(sherd__fixed_choose(b, bits, "B", &p.fixed_b, NULL), 0);
     assert_int_equal(sherd__fixed_choose(d, bits, "D", &fd, NULL), 0);
