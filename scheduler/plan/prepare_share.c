@@ -596,7 +596,8 @@ static int share_prepare(sherd__prepared *p, const sherd__matrices *m, const she
 static int share_range(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
 {
     sherd__prepared p = { .exact = true };
-    return bounds(&p, a, b, a.cols, opt, d);
+    int err = sherd__share_code_check(sherd__share_code_asked(opt), opt, d);
+    return err ? err : bounds(&p, a, b, a.cols, opt, d);
 }
 
 static void share_report(const sherd__prepared *p, sherd_report *r)

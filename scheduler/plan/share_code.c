@@ -70,25 +70,18 @@ static uint32_t spares_left(const sherd__nodes *nodes, const sherd_product_optio
 
 static const char other[] = "use --code lagrange, or leave the choice to sherd";
 
-/* Checks what a code demands that needs every answer. */
-static int check_complete(const sherd__code *by, const sherd__nodes *nodes,
-                          const sherd_product_options *opt, sherd_diag *d)
+int sherd__share_code_check(const sherd__code *by, const sherd_product_options *opt, sherd_diag *d)
 {
-    if (!by->complete) return SHERD_OK;
+    if (!by || !by->complete) return SHERD_OK;
     if (!sherd__share_codes_b(opt))
         return sherd__fail(d, SHERD_EINVAL, other,
-                           "--code %s hides both operands, and --scheme %s "
-                           "only one",
-                           by->name, sherd_scheme_get(opt->scheme)->name);
+                           "--code %s hides both operands, and --scheme %s only one", by->name,
+                           sherd_scheme_get(opt->scheme)->name);
     if (opt->spare)
         return sherd__fail(d, SHERD_EINVAL, other,
                            "--code %s needs the answers of all nodes, and --spare %u lets some be "
                            "missing",
                            by->name, opt->spare);
-    if (nodes->usable < nodes->domains)
-        return sherd__fail(d, SHERD_EFEWNODES, other,
-                           "--code %s needs the answers of all nodes, and %u of %u domains are up",
-                           by->name, nodes->usable, nodes->domains);
     return SHERD_OK;
 }
 
@@ -106,8 +99,12 @@ int sherd__share_code_fit(sherd__prepared *p, const sherd__code *by, size_t rows
         return sherd__fail(d, SHERD_EFORMAT, nodes->domain_hint, "%s", nodes->domain_fault);
     if (least > SHERD__LCC_SHARES_MAX || nodes->usable < now)
         return too_few(nodes, (uint32_t)(least < UINT32_MAX ? least : UINT32_MAX), opt, d);
-    int err = check_complete(by, nodes, opt, d);
+    int err = sherd__share_code_check(by, opt, d);
     if (err) return err;
+    if (by->complete && nodes->usable < nodes->domains)
+        return sherd__fail(d, SHERD_EFEWNODES, other,
+                           "--code %s needs the answers of all nodes, and %u of %u domains are up",
+                           by->name, nodes->usable, nodes->domains);
     uint32_t k = by->blocks(nodes->usable, t, spare, both);
     if (k == 0 && by->complete)
         return sherd__fail(d, SHERD_EINVAL, other,

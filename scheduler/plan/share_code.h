@@ -13,6 +13,10 @@ extern const char *const sherd__code_names[];
 /** Returns the code that is asked for by opt->code, or NULL for the one with the least predicted
  *  time. */
 const sherd__code *sherd__share_code_asked(const sherd_product_options *opt);
+/** Checks whether the code, unless it is NULL, keeps what opt asks for, as far as this does not depend
+ *  on nodes. SHERD_EINVAL. */
+int sherd__share_code_check(const sherd__code *by, const sherd_product_options *opt,
+                            sherd_diag *d) SHERD_MUST;
 /** Returns the sherd_code of a code. */
 sherd_code sherd__share_code_number(const sherd__code *code);
 /** Returns whether the right operand is coded, too. */

@@ -197,7 +197,8 @@ share -n 7 --code inner --json
 [ $code = 0 ] && json "[d[f] for f in ('code', 'blocks', 'threshold', 'shares', 'encodings')] == ['inner', 5, 7, 7, 1]"
 report $? "--json reports the inner-product code"
 fails 2 '--code inner needs the answers of all nodes, and --spare 1 lets some be missing' multiply A.npy B.npy -o C.npy -n 5 --scheme share --code inner --spare 1
-[ $? = 0 ] && grep -q 'try: use --code lagrange' err; report $? "--code inner with --spare gives exit code 2 with the remedy"
+[ $? = 0 ] && grep -q 'try: use --code lagrange' err && ! grep -q starting err
+report $? "--code inner with --spare gives exit code 2 with the remedy, before nodes are started"
 fails 2 '--code inner hides both operands, and --scheme share1 only one' multiply A.npy B.npy -o C.npy -n 5 --scheme share --public b --code inner
 report $? "--code inner with a public B gives exit code 2"
 share -n 8 --spare 1 --json; json "d['code'] == 'lagrange'"
