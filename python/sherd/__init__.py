@@ -1,0 +1,3 @@
+from ._cluster import Cluster
+from ._options import schemes
+from ._plan import plan
