@@ -34,7 +34,7 @@ RECORDS = {
     "sherd_meta_operation": ("OperationFields", "One operation of a metadata file."),
     "sherd_meta_settings": ("MetadataSettings", "Settings that all operations of a metadata file share."),
     "sherd_data_info": ("DataInfo", "A data set."),
-    "sherd_epoch": ("Epoch", "The figures of one report of a training."),
+    "sherd_epoch": ("EpochFields", "The figures of one report of a training."),
     "sherd_train_report": ("TrainingReport", "The figures of a whole training."),
     "sherd_predict_report": ("Prediction", "The figures of a prediction."),
     "sherd_audit_info": ("AuditInfo", "What was audited, and the result."),

@@ -34,15 +34,23 @@ class _Nodes:
         self.pointer = pointer
         self.simulated = bool(lib.sherd_cluster_simulated(pointer))
         self.size = int(lib.sherd_cluster_size(pointer))
-        self.kept: dict[int, tuple[Any, Any]] = {}  # multiplier and operand, by number
+        self.kept: dict[int, tuple[Any, Any, Any]] = {}  # multiplier, operand and its last report, by number
         self.numbers = itertools.count()
         self.report: Optional[Report] = None
 
     def release(self, number: int) -> None:
-        multiplier, operand = self.kept.pop(number, (None, None))
+        multiplier, operand, report = self.kept.pop(number, (None, None, None))
         if multiplier is not None:
             lib.sherd_multiplier_release(multiplier, operand)
             lib.sherd_multiplier_free(multiplier)
+            lib.sherd_report_fini(report)
+
+    def note(self, report: Any, check: Optional[Check] = None, distance: Optional[Distance] = None) -> bool:
+        """Keeps the report of the last call, if it gave work to nodes."""
+        if report == ffi.NULL or not report.nodes:
+            return False
+        self.report = report_of(self.pointer, report, self.simulated, check, distance)
+        return True
 
     def close(self) -> None:
         for number in list(self.kept):
@@ -308,14 +316,16 @@ class Cluster:
 
         def work() -> int:
             multiplier, operand = ffi.new("sherd_multiplier *"), ffi.new("sherd_kept **")
+            report, _ = new("sherd_report")
             call("sherd_multiplier_cluster", multiplier, nodes.pointer, how)
             try:
                 call("sherd_multiplier_keep", operand, multiplier[0], view(array), ffi.NULL)
+                call("sherd_multiplier_report_set", multiplier[0], report)
             except Error:
                 lib.sherd_multiplier_free(multiplier[0])
                 raise
             number = next(nodes.numbers)
-            nodes.kept[number] = (multiplier[0], operand[0])
+            nodes.kept[number] = (multiplier[0], operand[0], report)
             del kept[:]
             return number
         number = self._run(work, progress, "keep")
@@ -394,11 +404,8 @@ def _report(nodes: _Nodes, operation: Any) -> Optional[Report]:
         return None
     info, _ = new("sherd_operation_info")
     call("sherd_operation_get", operation, info)
-    if info.report == ffi.NULL or not info.report.nodes:
-        return None
-    nodes.report = report_of(nodes.pointer, info.report, nodes.simulated, optional(Check, info.check),
-                             optional(Distance, info.distance))
-    return nodes.report
+    known = nodes.note(info.report, optional(Check, info.check), optional(Distance, info.distance))
+    return nodes.report if known else None
 
 
 def _path(path: Optional[PathLike]) -> Optional[bytes]:

@@ -11,6 +11,17 @@ from typing import Any
 from ._library import ffi, lib, text_of
 from ._records import ERRORS
 
+__all__ = [
+    "Error", "LocalError", "PeerError", "NetworkError", "StoreError",
+    "OutOfMemory", "InvalidArgument", "OutOfRange", "InternalError", "Interrupted",
+    "Timeout", "TooFewNodes", "ExposureForbidden", "Differs", "Unsupported",
+    "Busy", "Stopped", "MalformedRecord", "AuthenticationFailed", "WrongResult",
+    "Refused", "VersionMismatch", "Unasked", "Silent", "ConnectionLost",
+    "CannotConnect", "AddressInUse", "NetworkFailed", "DeviceError", "CannotOpen",
+    "CannotReadOrWrite", "Malformed", "WrongShape", "BadKey", "ChainBroken",
+    "ClosedError",
+]
+
 
 class Error(Exception):
     """A call of libsherd failed.

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import as_in_numpy, doubles, matrix, view
-from ._errors import ClosedError, InvalidArgument, WrongShape, call
+from ._errors import ClosedError, Error, InvalidArgument, WrongShape, call
 from ._library import lib
 
 if TYPE_CHECKING:
@@ -117,10 +117,15 @@ def kept_product(a: Any, b: Any) -> Callable[[], Array]:
     nodes = kept.cluster._nodes
 
     def product() -> Array:
-        multiplier, pointer = nodes.kept.get(kept._number, (None, None))
+        multiplier, pointer, report = nodes.kept.get(kept._number, (None, None, None))
         if multiplier is None:
             raise ClosedError("the kept operand was dropped", "keep the matrix again")
-        call("sherd_multiplier_multiply_kept", multiplier, pointer, transposed == left, view(factor), doubles(out),
-             outer)
+        try:
+            call("sherd_multiplier_multiply_kept", multiplier, pointer, transposed == left, view(factor), doubles(out),
+                 outer)
+        except Error as e:
+            e.report = nodes.report if nodes.note(report) else None
+            raise
+        nodes.note(report)
         return as_in_numpy(out, 2, ndim) if left else as_in_numpy(out.T, ndim, 2)
     return product

@@ -77,8 +77,9 @@ class Plan:
         notes = ["out, in: bytes to and from the nodes; of A, of B: how much of it the most exposed domain is given; "
                  "node: most memory that a node uses; time: predicted; ratio: to the time of this machine alone"]
         for c in self.choices:
+            scheme = c.name.partition(",")[0]
             sees = "" if c.private else "not private: "
-            note = f"{c.name}: {c.error}" if c.error else f"{c.name}: {sees}{c.learns}"
+            note = f"{c.name}: {c.error}" if c.error else f"{scheme}: {sees}{c.learns}"
             if note not in notes:
                 notes.append(note)
         return notes
@@ -97,8 +98,10 @@ class Plan:
 
 def _choice(choices: Any, i: int) -> Choice:
     out, _ = new("sherd_forecast")
-    info = lib.sherd_scheme_get(lib.sherd_choices_options(choices, i).scheme)
+    how = lib.sherd_choices_options(choices, i)
+    info = lib.sherd_scheme_get(how.scheme)
     name, learns = text_of(lib.sherd_choices_name(choices, i)), text_of(info.about) if info.about else "not known"
+    learns = learns.replace("--colluding", str(how.colluding or 1))
     private = bool(lib.sherd_scheme_private(info.scheme))
     try:
         call("sherd_choices_at", choices, i, out)

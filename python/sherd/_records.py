@@ -593,7 +593,7 @@ class DataInfo(Record):
 
 
 @dataclass(frozen=True)
-class Epoch(Record):
+class EpochFields(Record):
     """The figures of one report of a training.
 
     Attributes:
@@ -889,8 +889,8 @@ MetadataSettings._units = {}
 MetadataSettings._struct = "sherd_meta_settings"
 DataInfo._units = {}
 DataInfo._struct = "sherd_data_info"
-Epoch._units = {"seconds": "s", "examples_per_second": "1/s", "bytes_out": "bytes", "bytes_in": "bytes"}
-Epoch._struct = "sherd_epoch"
+EpochFields._units = {"seconds": "s", "examples_per_second": "1/s", "bytes_out": "bytes", "bytes_in": "bytes"}
+EpochFields._struct = "sherd_epoch"
 TrainingReport._units = {"bits": "bits", "seconds": "s", "examples_per_second": "1/s", "bytes_out": "bytes", "bytes_in": "bytes"}
 TrainingReport._struct = "sherd_train_report"
 Prediction._units = {"bits": "bits", "seconds": "s", "bytes_out": "bytes", "bytes_in": "bytes"}
