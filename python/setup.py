@@ -1,4 +1,5 @@
-"""Compiles the declarations of libsherd (sherd.cdef) to tables that import quickly; no C compiler is needed."""
+"""Compiles the declarations of libsherd to tables that import quickly, without a C compiler."""
+
 from setuptools import setup
 
 setup(cffi_modules=["declarations.py:ffi"])

@@ -6,22 +6,24 @@ Matrix products and trainings on nodes that are not trusted.
     import numpy as np, sherd
 
     X, W = np.random.rand(300, 200), np.random.rand(200, 100)
-    with sherd.Cluster(7, scheme="share", spare=1) as c:   # or sherd.Cluster("nodes.txt", key="me.key")
-        print(c.plan(X, W))                # what it costs under each scheme, and who learns what
-        Y = c.multiply(X, W, check=True)   # an ndarray
-        A = c.keep(X)                      # stays at the nodes as shares
-        Y = A @ W                          # also ndarray @ A, A.T @ D
-        print(c.report)                    # nodes, bytes, who was slow, who lied, strength of the check
+    with sherd.Cluster(7, scheme="share", spare=1) as c:   # or sherd.Cluster("nodes.txt",
+        key="me.key") print(c.plan(X, W))                # what it costs under each scheme, and who
+        learns what Y = c.multiply(X, W, check=True)   # an ndarray A = c.keep(X)
+        # stays at the nodes as shares Y = A @ W                          # also ndarray @ A, A.T @
+        D print(c.report)                    # nodes, bytes, who was slow, who lied, strength of the
+        check
 
 Products: `Cluster` (multiply, submit, keep, apply, plan), `plan`, `schemes`, `ProductOptions`.
 Trainings: `train`, `Model`, `Recipe`, `recipes`, `TrainingOptions`.
-Certificates: `verify`, `Certificate`. Metadata: the module `sherd.metadata`. Audits: `audit`, `simulate_audit`.
+Certificates: `verify`, `Certificate`. Metadata: the module `sherd.metadata`. Audits: `audit`,
+    `simulate_audit`.
 Keys and masks: `keygen`, `fingerprint`, `prepare`, `masks`.
 Errors: every error is a `sherd.Error` with message, hint and exit_code; its class says what failed.
 
-It calls the C library libsherd. docs/THREATS.md of that library says who learns what under each scheme. The default
-scheme, "permute", is not private; "share", "share1" and "blind" are.
+It calls the C library libsherd. docs/THREATS.md of that library says who learns what under each
+scheme. The default scheme, "permute", is not private; "share", "share1" and "blind" are.
 """
+
 from . import metadata
 from ._audit import Audit, audit, simulate_audit
 from ._certificate import Certificate, verify
@@ -31,19 +33,66 @@ from ._errors import __all__ as _error_names
 from ._files import fingerprint, keygen, masks, prepare
 from ._kept import Kept, KeptTransposed
 from ._library import LibraryError, library
-from ._options import ProductOptions, schemes
+from ._options import ProductOptions, ProductSettings, schemes
 from ._plan import Choice, Plan, plan
 from ._record import Record
-from ._records import VERSION as __version__
-from ._records import Check, Distance, Finding, Forecast, NodeInfo, Progress, ReportNode, Scheme, TrainingReport
+from ._records import (
+    VERSION,
+    Check,
+    Distance,
+    Finding,
+    Forecast,
+    NodeInfo,
+    Progress,
+    ReportNode,
+    Scheme,
+    TrainingReport,
+)
 from ._report import Report
 from ._training import Epoch, Model, Recipe, TrainingOptions, recipes, train
 from ._worker import Future
 
+__version__ = VERSION
+
 __all__ = [
-    "Audit", "Certificate", "Check", "Choice", "Cluster", "Distance", "Epoch", "Finding", "Forecast", "Future",
-    "Kept", "KeptTransposed", "LibraryError", "Model", "NodeInfo", "Plan", "ProductOptions", "Progress", "Recipe",
-    "Record", "Report", "ReportNode", "Scheme", "TrainingOptions", "TrainingReport", "audit", "fingerprint", "keygen",
-    "library", "masks", "metadata", "plan", "prepare", "recipes", "schemes", "simulate_audit", "train", "verify",
+    "Audit",
+    "Certificate",
+    "Check",
+    "Choice",
+    "Cluster",
+    "Distance",
+    "Epoch",
+    "Finding",
+    "Forecast",
+    "Future",
+    "Kept",
+    "KeptTransposed",
+    "LibraryError",
+    "Model",
+    "NodeInfo",
+    "Plan",
+    "ProductOptions",
+    "ProductSettings",
+    "Progress",
+    "Recipe",
+    "Record",
+    "Report",
+    "ReportNode",
+    "Scheme",
+    "TrainingOptions",
+    "TrainingReport",
+    "audit",
+    "fingerprint",
+    "keygen",
+    "library",
+    "masks",
+    "metadata",
+    "plan",
+    "prepare",
+    "recipes",
+    "schemes",
+    "simulate_audit",
+    "train",
+    "verify",
     *_error_names,
 ]

@@ -2,6 +2,7 @@
 Arrays: everything that numpy can see as a matrix of numbers becomes a view of the library, without
 a copy where its memory can be read by strides.
 """
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -13,8 +14,10 @@ from ._errors import InvalidArgument, WrongShape
 from ._library import ffi, lib
 
 _HOST = (1, 3, 11, 13)  # DLPack's kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged
-_DTYPES = {name: lib.sherd_dtype_find(name.encode())
-           for name in ("<f8", "<f4", "|u1", "<u2", "<u4", "|i1", "<i2", "<i4", "<i8")}
+_DTYPES = {
+    name: lib.sherd_dtype_find(name.encode())
+    for name in ("<f8", "<f4", "|u1", "<u2", "<u4", "|i1", "<i2", "<i4", "<i8")
+}
 
 
 def _foreign(x: Any, name: str) -> Any:
@@ -22,24 +25,32 @@ def _foreign(x: Any, name: str) -> Any:
     device = getattr(x, "__dlpack_device__", None)
     if device is not None and not isinstance(x, np.ndarray):
         if device()[0] not in _HOST:
-            raise TypeError(f"{name} is in the memory of a device; sherd reads host memory: pass {name}.cpu() or "
-                            "numpy.asarray of it")
+            raise TypeError(
+                f"{name} is in the memory of a device; sherd reads host memory: pass "
+                f"{name}.cpu() or numpy.asarray of it"
+            )
         if getattr(x, "requires_grad", False):
             x = x.detach()
         if not hasattr(x, "__array__"):
             return np.from_dlpack(x)
     if hasattr(x, "__cuda_array_interface__"):
-        raise TypeError(f"{name} is in the memory of a GPU; sherd reads host memory: copy it there first")
+        raise TypeError(
+            f"{name} is in the memory of a GPU; sherd reads host memory: copy it there first"
+        )
     if isinstance(x, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array, whose mask would be lost: pass {name}.filled(value)")
+        raise TypeError(
+            f"{name} is a masked array, whose mask would be lost: pass {name}.filled(value)"
+        )
     if hasattr(x, "toarray") and not hasattr(x, "__array__"):
-        raise TypeError(f"{name} is a sparse matrix: pass {name}.toarray(); the scheme permute leaves zeros out by "
-                        "itself")
+        raise TypeError(
+            f"{name} is a sparse matrix: pass {name}.toarray(); the scheme permute "
+            "leaves zeros out by itself"
+        )
     return np.asarray(x)
 
 
 def numbers(x: Any, name: str) -> npt.NDArray[Any]:
-    """Returns x as an array of a dtype that the library reads: the same memory, or a copy that has the same values."""
+    """Returns x as an array of a dtype that the library reads, copied only if it has another."""
     array = _foreign(x, name)
     dtype = array.dtype
     if dtype.str not in _DTYPES:
@@ -54,32 +65,39 @@ def numbers(x: Any, name: str) -> npt.NDArray[Any]:
         elif dtype.newbyteorder("<").str in _DTYPES:
             array = array.astype(dtype.newbyteorder("<"))
         else:
-            raise TypeError(f"{name} has dtype {dtype}, which is not a real number of at most 64 bits: use "
-                            f"{name}.astype('float64')" + (" of its real and its imaginary part"
-                                                           if dtype.kind == "c" else ""))
+            raise TypeError(
+                f"{name} has dtype {dtype}, which is not a real number of at most 64 bits: use "
+                f"{name}.astype('float64')"
+                + (" of its real and its imaginary part" if dtype.kind == "c" else "")
+            )
     itemsize = array.itemsize
     if not array.flags.aligned or any(s % itemsize for s in array.strides):
         array = array.copy()
-    return array
+    found: npt.NDArray[Any] = array
+    return found
 
 
 def matrix(x: Any, name: str, column: bool = False) -> tuple[npt.NDArray[Any], int]:
-    """Returns x as a matrix, and its dimensions. One dimension is a row, or a column if `column` is set."""
+    """Returns x as a matrix, and its ndim. A vector is a row, or with `column` a column."""
     array = numbers(x, name)
     ndim = array.ndim
     if ndim == 0 or ndim > 2:
-        raise WrongShape(f"{name} has {ndim} dimensions; a matrix has two, and a vector one",
-                         "multiply the matrices of a stack one by one" if ndim else "use numpy for a scalar")
+        raise WrongShape(
+            f"{name} has {ndim} dimensions; a matrix has two, and a vector one",
+            "multiply the matrices of a stack one by one" if ndim else "use numpy for a scalar",
+        )
     if ndim == 1:
         array = array[:, None] if column else array[None, :]
     return array, ndim
 
 
 def view(array: npt.NDArray[Any]) -> Any:
-    """Returns the sherd_view of a matrix of `matrix`, whose memory must live as long as the view is used."""
+    """Returns the sherd_view of a matrix, whose memory must live as long as the view is used."""
     rows, cols = (s // array.itemsize for s in array.strides)
-    return ffi.new("sherd_view *", [ffi.cast("void *", array.ctypes.data), _DTYPES[array.dtype.str], *array.shape,
-                                    rows, cols])[0]
+    return ffi.new(
+        "sherd_view *",
+        [ffi.cast("void *", array.ctypes.data), _DTYPES[array.dtype.str], *array.shape, rows, cols],
+    )[0]
 
 
 def shape_view(rows: int, cols: int) -> Any:
@@ -101,14 +119,15 @@ def doubles(array: npt.NDArray[np.float64]) -> Any:
 
 
 def as_in_numpy(made: npt.NDArray[np.float64], rows: int, cols: int) -> npt.NDArray[np.float64]:
-    """Returns a product with the dimensions that numpy.matmul gives it: a vector loses its dimension."""
+    """Returns a product as numpy.matmul does: without the dimension of a vector."""
     if rows == 1:
         made = made[0]
     return made[..., 0] if cols == 1 else made
 
 
-def result(out: Optional[npt.NDArray[np.float64]], rows: int, cols: int,
-           operands: tuple[Any, ...]) -> npt.NDArray[np.float64]:
+def result(
+    out: Optional[npt.NDArray[np.float64]], rows: int, cols: int, operands: tuple[Any, ...]
+) -> npt.NDArray[np.float64]:
     """Returns the array for a result: `out` if it is given and fits, otherwise a new one."""
     if out is None:
         return np.empty((rows, cols))
@@ -119,5 +138,7 @@ def result(out: Optional[npt.NDArray[np.float64]], rows: int, cols: int,
     if not out.flags.writeable:
         raise InvalidArgument("out is read-only", "pass a copy")
     if any(np.may_share_memory(out, x) for x in operands):
-        raise InvalidArgument("out shares memory with an operand", "numpy.empty makes another array")
+        raise InvalidArgument(
+            "out shares memory with an operand", "numpy.empty makes another array"
+        )
     return out

@@ -1,4 +1,5 @@
 """Audits: what did the nodes learn?"""
+
 from __future__ import annotations
 
 import os
@@ -10,15 +11,19 @@ import numpy as np
 from ._arrays import matrix, view
 from ._errors import InvalidArgument, call
 from ._handle import Handle, made
-from ._library import ffi, lib, new, path_of, text_of
+from ._library import ffi, hold, lib, new, path_of, text_of
 from ._options import PathLike
 from ._reading import read
 from ._record import table_html, table_text
 from ._records import AuditInfo, Control, Finding
 from ._worker import ProgressOption, Worker, run_alone
 
-_FORMS = {"permute": lib.SHERD_AUDIT_PERMUTE, "permute-published": lib.SHERD_AUDIT_PERMUTE_PUBLISHED,
-          "permute-single": lib.SHERD_AUDIT_PERMUTE_SINGLE, "plain": lib.SHERD_AUDIT_PLAIN}
+_FORMS = {
+    "permute": lib.SHERD_AUDIT_PERMUTE,
+    "permute-published": lib.SHERD_AUDIT_PERMUTE_PUBLISHED,
+    "permute-single": lib.SHERD_AUDIT_PERMUTE_SINGLE,
+    "plain": lib.SHERD_AUDIT_PLAIN,
+}
 
 
 class Audit(Handle):
@@ -34,7 +39,7 @@ class Audit(Handle):
 
     def __init__(self, pointer: Any) -> None:
         super().__init__(pointer, lib.sherd_audit_free)
-        info, _ = new("sherd_audit_info")
+        info = new("sherd_audit_info")
         call("sherd_audit_get", pointer, info)
         self.info = read(AuditInfo, info)
         self.findings = self._list("finding", Finding)
@@ -52,7 +57,7 @@ class Audit(Handle):
 
     @property
     def flagged(self) -> list[Finding]:
-        """The findings beyond chance, without controls; empty: the nodes learned nothing that an attack found."""
+        """The findings beyond chance, without controls; empty: no attack found anything."""
         return [f for f in self.findings if f.flagged and not f.control]
 
     @property
@@ -72,15 +77,25 @@ class Audit(Handle):
             return text_of(out[0])
 
     def save(self, path: PathLike, *, width: int = 0) -> None:
-        """Writes the page to a file (mode 0600). width: columns of A in a line of a picture; 0: a square."""
+        """Writes the page to a file (mode 0600).
+
+        width: columns of A in a line of a picture; 0: a square, if that is possible.
+        """
         with self._lock:
             call("sherd_audit_html_save", self._pointer, width, path_of(path))
 
     def _rows(self) -> list[list[str]]:
         i = self.info
-        return [["audited", i.subject], ["form", i.form or "-"], ["nodes", f"{i.nodes} in {i.domains} domains"],
-                ["beyond chance", f"{i.flagged} of {i.tests} tests (a false flag anywhere: {i.family:.2g})"],
-                *([f"{f.who}", f.sentence] for f in self.flagged)]
+        return [
+            ["audited", i.subject or "-"],
+            ["form", i.form or "-"],
+            ["nodes", f"{i.nodes} in {i.domains} domains"],
+            [
+                "beyond chance",
+                f"{i.flagged} of {i.tests} tests (a false flag anywhere: {i.family:.2g})",
+            ],
+            *([f"{f.who}", f.sentence] for f in self.flagged),
+        ]
 
     def __str__(self) -> str:
         return table_text([], self._rows(), left=2)
@@ -92,36 +107,59 @@ class Audit(Handle):
         return table_html([], self._rows())
 
 
-def _options(data: Any, right: Any, labels: Any, public_data: Any, public_labels: Any,
-             **members: Any) -> tuple[Any, list[Any]]:
+def _options(
+    data: Any, right: Any, labels: Any, public_data: Any, public_labels: Any, **members: Any
+) -> Any:
     kept = []
-    for name, x in (("data", data), ("right", right), ("labels", labels), ("public_data", public_data),
-                    ("public_labels", public_labels)):
+    for name, x in (
+        ("data", data),
+        ("right", right),
+        ("labels", labels),
+        ("public_data", public_data),
+        ("public_labels", public_labels),
+    ):
         if x is not None:
             array, _ = matrix(x, name)
             if name == "right":
                 array, _ = matrix(x, name, column=True)
             elif "data" in name:
-                array, _ = matrix(np.reshape(x, (len(x), -1)), name) if np.ndim(x) > 2 else (array, 2)
+                array, _ = (
+                    matrix(np.reshape(x, (len(x), -1)), name) if np.ndim(x) > 2 else (array, 2)
+                )
             kept.append(array)
             members[name] = view(array)
-    made_options, more = new("sherd_audit_options", **members)
-    return made_options, [*kept, *more]
+    made_options = new("sherd_audit_options", **members)
+    hold(made_options, *kept)
+    return made_options
 
 
-def _audit(function: str, arguments: tuple[Any, ...], options: Any, progress: ProgressOption) -> Audit:
+def _audit(
+    function: str, arguments: tuple[Any, ...], options: Any, progress: ProgressOption
+) -> Audit:
     def work(worker: Worker) -> Audit:
         worker.hooks(options.hooks)
         out = made("sherd_audit")
         call(function, out, *arguments, options)
         return Audit(out[0])
+
     return run_alone("audit", work, progress)
 
 
-def audit(records: Union[PathLike, Sequence[PathLike]], *, data: Any = None, right: Any = None, labels: Any = None,
-          public_data: Any = None, public_labels: Any = None, colluding: Optional[int] = None,
-          coalitions: Optional[int] = None, draw: int = 0, progress: ProgressOption = None) -> Audit:
-    """Audits a run from its record: attacks what was sent to each node, as nodes and coalitions could.
+def audit(
+    records: Union[PathLike, Sequence[PathLike]],
+    *,
+    data: Any = None,
+    right: Any = None,
+    labels: Any = None,
+    public_data: Any = None,
+    public_labels: Any = None,
+    colluding: Optional[int] = None,
+    coalitions: Optional[int] = None,
+    draw: int = 0,
+    progress: ProgressOption = None,
+) -> Audit:
+    """Audits a run from its record: attacks what was sent to each node, as nodes and coalitions
+    could.
 
     ::
 
@@ -129,36 +167,64 @@ def audit(records: Union[PathLike, Sequence[PathLike]], *, data: Any = None, rig
             c.multiply(X, W)
         sherd.audit("record", data=X).html
 
-    records: the folder of a cluster's record (`Cluster(record=...)`), or the folders of records that nodes made.
-    data, right: the operands A and B, to count what attacks get right; labels: a label (0 to 255) for each row of A.
+    records: the folder of a cluster's record (`Cluster(record=...)`), or the folders of records
+        that nodes made.
+    data, right: the operands A and B, to count what attacks get right; labels: a label (0 to 255)
+        for each row of A.
     public_data, public_labels: what the attacker knows: other rows of the same kind.
-    colluding: T: coalitions of T and T + 1 domains attack. coalitions: most of each size; default 200.
+    colluding: T: coalitions of T and T + 1 domains attack. coalitions: most of each size; default
+        200.
     draw: selects a random draw of coalitions.
 
-    Raises CannotOpen, Malformed (not a record), WrongShape, InvalidArgument (data that are not the recorded ones),
-    InternalError (a control was not flagged, so the audit proves nothing).
+    Raises CannotOpen, Malformed (not a record), WrongShape, InvalidArgument (data that are not the
+    recorded ones), InternalError (a control was not flagged, so the audit proves nothing).
     """
     folders = [records] if isinstance(records, (str, os.PathLike)) else list(records)
     texts = [ffi.new("char[]", path_of(f)) for f in folders]
-    options, kept = _options(data, right, labels, public_data, public_labels, colluding=colluding,
-                             coalitions=coalitions, draw=draw)
-    found = _audit("sherd_audit_records", (ffi.new("char *[]", texts), len(texts)), options, progress)
-    del kept, texts
-    return found
+    options = _options(
+        data,
+        right,
+        labels,
+        public_data,
+        public_labels,
+        colluding=colluding,
+        coalitions=coalitions,
+        draw=draw,
+    )
+    return _audit(
+        "sherd_audit_records", (ffi.new("char *[]", texts), len(texts)), options, progress
+    )
 
 
-def simulate_audit(form: str, nodes: int, *, data: Any = None, labels: Any = None, public_data: Any = None,
-                   public_labels: Any = None, colluding: Optional[int] = None, coalitions: Optional[int] = None,
-                   draw: int = 0, progress: ProgressOption = None) -> Audit:
-    """Audits what nodes would see of `data` in a form, without running anything; otherwise as `audit`.
+def simulate_audit(
+    form: str,
+    nodes: int,
+    *,
+    data: Any = None,
+    labels: Any = None,
+    public_data: Any = None,
+    public_labels: Any = None,
+    colluding: Optional[int] = None,
+    coalitions: Optional[int] = None,
+    draw: int = 0,
+    progress: ProgressOption = None,
+) -> Audit:
+    """Audits what nodes would see of `data` in a form, without running anything; otherwise as
+    `audit`.
 
     form: "permute", "permute-published", "permute-single" (groups of one column) or "plain".
     data: the operand A; None: 20000 generated digits.
     """
     if form not in _FORMS:
         raise InvalidArgument(f"there is no form {form!r}", "one of " + ", ".join(_FORMS))
-    options, kept = _options(data, None, labels, public_data, public_labels, colluding=colluding,
-                             coalitions=coalitions, draw=draw)
-    found = _audit("sherd_audit_simulate", (_FORMS[form], nodes), options, progress)
-    del kept
-    return found
+    options = _options(
+        data,
+        None,
+        labels,
+        public_data,
+        public_labels,
+        colluding=colluding,
+        coalitions=coalitions,
+        draw=draw,
+    )
+    return _audit("sherd_audit_simulate", (_FORMS[form], nodes), options, progress)

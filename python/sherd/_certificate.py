@@ -1,4 +1,5 @@
 """Certificates: signed accounts of operations, which anyone who has the matrices can verify."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -14,7 +15,8 @@ from ._worker import ProgressOption, Worker
 
 
 class Certificate(Handle):
-    """A certificate that was read from a file. Its signature is verified with the key that it contains.
+    """A certificate that was read from a file. Its signature is verified with the key that it
+    contains.
 
     Attributes:
         info: what it states: operation, scheme, arithmetic, check, signer
@@ -22,25 +24,30 @@ class Certificate(Handle):
         nodes: the nodes that it lists
         warnings: what limits it, as sentences
 
-    Raises CannotOpen, Malformed, VersionMismatch, AuthenticationFailed (the signature does not match).
+    Raises CannotOpen, Malformed, VersionMismatch, AuthenticationFailed (the signature does not
+    match).
     """
 
     def __init__(self, path: PathLike) -> None:
         out = made("sherd_certificate")
         call("sherd_certificate_load", out, path_of(path))
         super().__init__(out[0], lib.sherd_certificate_free)
-        info, _ = new("sherd_certificate_info")
+        info = new("sherd_certificate_info")
         call("sherd_certificate_get", self._pointer, info)
         self.info = read(CertificateInfo, info)
-        self.matrices = self._list(CertificateMatrix, "sherd_certificate_matrix", self.info.inputs + 1)
+        self.matrices = self._list(
+            CertificateMatrix, "sherd_certificate_matrix", self.info.inputs + 1
+        )
         self.nodes = self._list(CertificateNode, "sherd_certificate_node", self.info.nodes_listed)
-        self.warnings = [text_of(lib.sherd_certificate_warning_at(self._pointer, i))
-                         for i in range(self.info.warnings)]
+        self.warnings = [
+            text_of(lib.sherd_certificate_warning_at(self._pointer, i))
+            for i in range(self.info.warnings)
+        ]
 
     def _list(self, cls: Any, struct: str, count: int) -> list[Any]:
         found = []
         for i in range(count):
-            item, _ = new(struct)
+            item = new(struct)
             call(struct + "_at", self._pointer, i, item)
             found.append(read(cls, item))
         return found
@@ -49,19 +56,25 @@ class Certificate(Handle):
         i = self.info
         return f"<Certificate: {i.operation} by {i.nodes} nodes, {i.scheme}, signed by {i.signer}>"
 
-    def verify(self, *matrices: Any, signer: Optional[str] = None, progress: ProgressOption = None) -> Check:
+    def verify(
+        self, *matrices: Any, signer: Optional[str] = None, progress: ProgressOption = None
+    ) -> Check:
         """Verifies that the matrices are the certified ones, and computes the operation again.
 
         matrices: the inputs, then the result, with the dtypes that they had.
-        signer: fingerprint of the key that must have signed ("sha256:...", `fingerprint`); None: any key.
+        signer: fingerprint of the key that must have signed ("sha256:...", `fingerprint`); None:
+            any key.
 
-        Returns the comparison. Raises AuthenticationFailed (another key), InvalidArgument (another number of matrices),
-        WrongShape, Malformed (an input is not the certified one), Differs (the result is not, or is wrong).
+        Returns the comparison. Raises AuthenticationFailed (another key), InvalidArgument (another
+        number of matrices), WrongShape, Malformed (an input is not the certified one), Differs (the
+        result is not, or is wrong).
         """
         arrays = []
         for i, x in enumerate(matrices):
             right = i == 1 and len(matrices) == 3 and self.info.operation == "product"
-            array, ndim = matrix(x, "the result" if i == len(matrices) - 1 else f"input {i + 1}", column=right)
+            array, ndim = matrix(
+                x, "the result" if i == len(matrices) - 1 else f"input {i + 1}", column=right
+            )
             certified = self.matrices[i] if i < len(self.matrices) else None
             if ndim == 1 and certified and array.shape != (certified.rows, certified.cols):
                 array = array.T
@@ -69,17 +82,21 @@ class Certificate(Handle):
 
         def work(worker: Worker) -> Check:
             views = ffi.new("sherd_view[]", [view(x) for x in arrays])
-            options, kept = new("sherd_verify_options", signer=signer)
+            options = new("sherd_verify_options", signer=signer)
             worker.hooks(options.hooks)
-            found, _ = new("sherd_check")
+            found = new("sherd_check")
             call("sherd_certificate_verify", self._pointer, views, len(arrays), options, found)
-            del kept
             return read(Check, found)
+
         return self._run("verify", work, progress)
 
 
-def verify(certificate: PathLike, *matrices: Any, signer: Optional[str] = None,
-           progress: ProgressOption = None) -> Check:
+def verify(
+    certificate: PathLike,
+    *matrices: Any,
+    signer: Optional[str] = None,
+    progress: ProgressOption = None,
+) -> Check:
     """Verifies inputs and result by the file of a certificate; see `Certificate.verify`.
 
     ::

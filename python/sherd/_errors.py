@@ -4,6 +4,7 @@ Errors: one class for each error code of libsherd, below a class for the party t
 Every one is an `Error` with message, hint, code and exit code. Those that Python has a class for
 are of that class, too: a wrong shape is a ValueError, a file that cannot be opened an OSError.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -12,13 +13,41 @@ from ._library import ffi, lib, text_of
 from ._records import ERRORS
 
 __all__ = [
-    "Error", "LocalError", "PeerError", "NetworkError", "StoreError",
-    "OutOfMemory", "InvalidArgument", "OutOfRange", "InternalError", "Interrupted",
-    "Timeout", "TooFewNodes", "ExposureForbidden", "Differs", "Unsupported",
-    "Busy", "Stopped", "MalformedRecord", "AuthenticationFailed", "WrongResult",
-    "Refused", "VersionMismatch", "Unasked", "Silent", "ConnectionLost",
-    "CannotConnect", "AddressInUse", "NetworkFailed", "DeviceError", "CannotOpen",
-    "CannotReadOrWrite", "Malformed", "WrongShape", "BadKey", "ChainBroken",
+    "Error",
+    "LocalError",
+    "PeerError",
+    "NetworkError",
+    "StoreError",
+    "OutOfMemory",
+    "InvalidArgument",
+    "OutOfRange",
+    "InternalError",
+    "Interrupted",
+    "Timeout",
+    "TooFewNodes",
+    "ExposureForbidden",
+    "Differs",
+    "Unsupported",
+    "Busy",
+    "Stopped",
+    "MalformedRecord",
+    "AuthenticationFailed",
+    "WrongResult",
+    "Refused",
+    "VersionMismatch",
+    "Unasked",
+    "Silent",
+    "ConnectionLost",
+    "CannotConnect",
+    "AddressInUse",
+    "NetworkFailed",
+    "DeviceError",
+    "CannotOpen",
+    "CannotReadOrWrite",
+    "Malformed",
+    "WrongShape",
+    "BadKey",
+    "ChainBroken",
     "ClosedError",
 ]
 
@@ -50,7 +79,7 @@ class Error(Exception):
 
 
 class LocalError(Error):
-    """This machine or its user has to change something."""
+    """The user or this machine has to change something."""
 
 
 class PeerError(Error):
@@ -190,13 +219,36 @@ class ClosedError(InvalidArgument):
 
 
 _CLASSES: dict[str, type[Error]] = {
-    "ENOMEM": OutOfMemory, "EINVAL": InvalidArgument, "ERANGE": OutOfRange, "EINTERNAL": InternalError,
-    "EINTERRUPTED": Interrupted, "ETIMEOUT": Timeout, "EFEWNODES": TooFewNodes, "EEXPOSURE": ExposureForbidden,
-    "EDIFFERS": Differs, "EUNSUPPORTED": Unsupported, "EBUSY": Busy, "ESTOPPED": Stopped, "EFRAME": MalformedRecord,
-    "EAUTH": AuthenticationFailed, "EWRONG": WrongResult, "EREFUSED": Refused, "EVERSION": VersionMismatch,
-    "EUNASKED": Unasked, "ESILENT": Silent, "ECLOSED": ConnectionLost, "ECONNECT": CannotConnect,
-    "EADDRINUSE": AddressInUse, "ENET": NetworkFailed, "EDEVICE": DeviceError, "EOPEN": CannotOpen,
-    "EIO": CannotReadOrWrite, "EFORMAT": Malformed, "ESHAPE": WrongShape, "EKEY": BadKey, "ECHAIN": ChainBroken,
+    "ENOMEM": OutOfMemory,
+    "EINVAL": InvalidArgument,
+    "ERANGE": OutOfRange,
+    "EINTERNAL": InternalError,
+    "EINTERRUPTED": Interrupted,
+    "ETIMEOUT": Timeout,
+    "EFEWNODES": TooFewNodes,
+    "EEXPOSURE": ExposureForbidden,
+    "EDIFFERS": Differs,
+    "EUNSUPPORTED": Unsupported,
+    "EBUSY": Busy,
+    "ESTOPPED": Stopped,
+    "EFRAME": MalformedRecord,
+    "EAUTH": AuthenticationFailed,
+    "EWRONG": WrongResult,
+    "EREFUSED": Refused,
+    "EVERSION": VersionMismatch,
+    "EUNASKED": Unasked,
+    "ESILENT": Silent,
+    "ECLOSED": ConnectionLost,
+    "ECONNECT": CannotConnect,
+    "EADDRINUSE": AddressInUse,
+    "ENET": NetworkFailed,
+    "EDEVICE": DeviceError,
+    "EOPEN": CannotOpen,
+    "EIO": CannotReadOrWrite,
+    "EFORMAT": Malformed,
+    "ESHAPE": WrongShape,
+    "EKEY": BadKey,
+    "ECHAIN": ChainBroken,
 }
 
 for _code, (_name, _exit, _) in ERRORS.items():

@@ -1,4 +1,5 @@
 """Keys, and one-time masks of the scheme blind."""
+
 from __future__ import annotations
 
 from typing import Any, Optional
@@ -14,7 +15,8 @@ from ._worker import ProgressOption, Worker, run_alone
 
 
 def keygen(path: PathLike) -> str:
-    """Makes a private key in a new file (mode 0600) and returns its fingerprint, which nodes must allow.
+    """Makes a private key in a new file (mode 0600) and returns its fingerprint, which nodes must
+    allow.
 
     Raises CannotOpen if the file exists.
     """
@@ -28,7 +30,10 @@ def keygen(path: PathLike) -> str:
 
 
 def fingerprint(path: PathLike) -> str:
-    """Returns the fingerprint of a private key, "sha256:...". It is not secret. Raises CannotOpen, BadKey."""
+    """Returns the fingerprint of a private key, "sha256:...", which is not secret.
+
+    Raises CannotOpen, BadKey.
+    """
     key = made("sherd_identity")
     call("sherd_identity_load", key, path_of(path))
     try:
@@ -37,8 +42,15 @@ def fingerprint(path: PathLike) -> str:
         lib.sherd_identity_free(key[0])
 
 
-def prepare(b: Any, path: PathLike, *, rows: int, bits: Optional[int] = None, bits_b: Optional[int] = None,
-            progress: ProgressOption = None) -> Masks:
+def prepare(
+    b: Any,
+    path: PathLike,
+    *,
+    rows: int,
+    bits: Optional[int] = None,
+    bits_b: Optional[int] = None,
+    progress: ProgressOption = None,
+) -> Masks:
     """Makes a file of one-time masks with which `scheme="blind"` hides A in products with this B.
 
     b: k x m, which nodes may know.
@@ -49,19 +61,19 @@ def prepare(b: Any, path: PathLike, *, rows: int, bits: Optional[int] = None, bi
     Raises OutOfRange (NaN, infinity, too wide integers), CannotOpen, CannotReadOrWrite.
     """
     array, _ = matrix(b, "B", column=True)
-    options, kept = new("sherd_masks_options", rows=rows, bits_a=bits, bits_b=bits_b)
-    out, _ = new("sherd_masks_info")
+    options = new("sherd_masks_options", rows=rows, bits_a=bits, bits_b=bits_b)
+    out = new("sherd_masks_info")
 
     def work(worker: Worker) -> Masks:
         worker.hooks(options.hooks)
         call("sherd_masks_prepare", path_of(path), view(array), options, out)
-        del kept[:]
         return read(Masks, out)
+
     return run_alone("prepare", work, progress)
 
 
 def masks(path: PathLike) -> Masks:
     """Reads what a file of masks is for, and how many of its rows are left."""
-    out, _ = new("sherd_masks_info")
+    out = new("sherd_masks_info")
     call("sherd_masks_get", path_of(path), ffi.NULL, out)
     return read(Masks, out)

@@ -1,4 +1,5 @@
 """Objects of the library that Python owns."""
+
 from __future__ import annotations
 
 import threading
@@ -20,7 +21,9 @@ class Handle:
         self._finish = weakref.finalize(self, free, pointer)
         self._finish.atexit = False
 
-    def _run(self, what: str, function: Callable[[Worker], _T], progress: ProgressOption = None) -> _T:
+    def _run(
+        self, what: str, function: Callable[[Worker], _T], progress: ProgressOption = None
+    ) -> _T:
         """Runs a call that takes time, so that it can be interrupted."""
         with self._lock:
             return run_alone(what, function, progress)

@@ -1,4 +1,5 @@
 """Operands that stay at the nodes, and their products."""
+
 from __future__ import annotations
 
 import weakref
@@ -9,7 +10,6 @@ import numpy.typing as npt
 
 from ._arrays import as_in_numpy, doubles, matrix, view
 from ._errors import ClosedError, Error, InvalidArgument, WrongShape, call
-from ._library import lib
 
 if TYPE_CHECKING:
     from ._cluster import Cluster
@@ -39,15 +39,17 @@ class _Operand:
         raise TypeError("a kept operand is at the nodes: keep the array if you need its values")
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a kept operand cannot be pickled, since it belongs to a cluster of this process")
+        raise TypeError(
+            "a kept operand cannot be pickled, since it belongs to a cluster of this process"
+        )
 
 
 class Kept(_Operand):
     """A matrix K that `Cluster.keep` keeps at the nodes.
 
-    ``K @ B``, ``A @ K``, ``K.T @ D`` and ``A @ K.T`` compute products over the nodes; all of them use the same shares.
-    B, A and D are as in `Cluster.multiply`; the results are float64 arrays. The nodes drop K when the object is freed,
-    by `free`, or with the cluster.
+    ``K @ B``, ``A @ K``, ``K.T @ D`` and ``A @ K.T`` compute products over the nodes; all of them
+    use the same shares. B, A and D are as in `Cluster.multiply`; the results are float64 arrays.
+    The nodes drop K when the object is freed, by `free`, or with the cluster.
 
     Attributes:
         shape: (rows, columns)
@@ -101,14 +103,19 @@ def kept_product(a: Any, b: Any) -> Callable[[], Array]:
     A @ K is computed as the transpose of K.T @ A.T.
     """
     if isinstance(a, _Operand) and isinstance(b, _Operand):
-        raise InvalidArgument("both operands of a product are kept", "keep one of them, and pass the other as an array")
+        raise InvalidArgument(
+            "both operands of a product are kept",
+            "keep one of them, and pass the other as an array",
+        )
     left = isinstance(a, _Operand)
     operand = a if left else b
     other, ndim = matrix(b, "B", column=True) if left else matrix(a, "A")
     inner, outer = (other.shape[0], other.shape[1]) if left else (other.shape[1], other.shape[0])
     if inner != operand.shape[1 if left else 0]:
         shapes = operand.shape + other.shape if left else other.shape + operand.shape
-        raise WrongShape("A is {} x {} and B is {} x {}".format(*shapes), "A needs as many columns as B has rows")
+        raise WrongShape(
+            "A is {} x {} and B is {} x {}".format(*shapes), "A needs as many columns as B has rows"
+        )
     transposed = isinstance(operand, KeptTransposed)
     kept = operand.T if transposed else operand
     rows = operand.shape[0 if left else 1]
@@ -121,11 +128,19 @@ def kept_product(a: Any, b: Any) -> Callable[[], Array]:
         if multiplier is None:
             raise ClosedError("the kept operand was dropped", "keep the matrix again")
         try:
-            call("sherd_multiplier_multiply_kept", multiplier, pointer, transposed == left, view(factor), doubles(out),
-                 outer)
+            call(
+                "sherd_multiplier_multiply_kept",
+                multiplier,
+                pointer,
+                transposed == left,
+                view(factor),
+                doubles(out),
+                outer,
+            )
         except Error as e:
             e.report = nodes.report if nodes.note(report) else None
             raise
         nodes.note(report)
         return as_in_numpy(out, 2, ndim) if left else as_in_numpy(out.T, ndim, 2)
+
     return product

@@ -1,21 +1,37 @@
 """
-The shared library: finds libsherd, loads it, and refuses another version than that of the declarations.
+The shared library: finds libsherd, loads it, and refuses another version than that of the
+    declarations.
 
-The library is, in this order: the file that SHERD_LIBRARY names; the one in the package, if a wheel brought it; that
-of pkg-config; that of the dynamic linker.
+The library is, in this order: the file that SHERD_LIBRARY names; the one in the package, if a wheel
+brought it; that of pkg-config; that of the dynamic linker.
 """
+
 from __future__ import annotations
 
 import os
 import subprocess
+import weakref
 from collections.abc import Iterator
-from typing import Any, Optional, Union
+from typing import Any, Callable, Optional, TypeVar, Union
 
 from ._cffi import ffi
 from ._records import VERSION
 
-__all__ = ["LibraryError", "ffi", "lib", "library", "new", "path_of", "program", "text_of"]
+__all__ = [
+    "LibraryError",
+    "callback",
+    "ffi",
+    "hold",
+    "lib",
+    "library",
+    "new",
+    "path_of",
+    "program",
+    "text_of",
+]
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+_held: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -38,7 +54,12 @@ class LibraryError(ImportError):
 
 def _of_pkg_config() -> Optional[str]:
     try:
-        run = subprocess.run(["pkg-config", "--variable=libdir", "sherd"], capture_output=True, text=True, check=False)
+        run = subprocess.run(
+            ["pkg-config", "--variable=libdir", "sherd"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     except OSError:
         return None
     path = os.path.join(run.stdout.strip(), "libsherd.so")
@@ -73,20 +94,24 @@ def _load() -> tuple[Any, str]:
         except AttributeError:
             found = "unknown"
         if found != VERSION:
-            raise LibraryError(f"{path} has version {found}, and this package needs {VERSION}",
-                               "install the package and the library from the same release, or let SHERD_LIBRARY name "
-                               "the file of another library")
+            raise LibraryError(
+                f"{path} has version {found}, and this package needs {VERSION}",
+                "install the package and the library from the same release, or let "
+                "SHERD_LIBRARY name the file of another library",
+            )
         return loaded, path
-    raise LibraryError("libsherd cannot be loaded: " + "; ".join(reasons),
-                       "install libsherd (make install), or let the environment variable SHERD_LIBRARY name "
-                       "libsherd.so")
+    raise LibraryError(
+        "libsherd cannot be loaded: " + "; ".join(reasons),
+        "install libsherd (make install), or let the environment variable SHERD_LIBRARY name "
+        "libsherd.so",
+    )
 
 
 lib, library = _load()
 
 
 def program() -> Optional[str]:
-    """Returns the `sherd` command of the package; None: the library finds the one that it was installed with."""
+    """Returns the `sherd` command of the package; None: the library finds its own."""
     bundled = os.path.join(_PACKAGE, "bin", "sherd")
     return bundled if os.path.exists(bundled) else None
 
@@ -96,18 +121,24 @@ def text_of(chars: Any) -> str:
     return str(ffi.string(chars).decode("utf-8", "replace"))
 
 
+def callback(signature: str, error: Any = None) -> Callable[[_F], _F]:
+    """Makes a function that C can call; error: what it returns if the Python function raises."""
+    made: Callable[[_F], _F] = ffi.callback(signature, error=error)
+    return made
+
+
 def path_of(path: Union[str, os.PathLike[str]]) -> bytes:
     """Returns a path as the library takes it."""
     return os.fsencode(path)
 
 
-def new(struct: str, **members: Any) -> tuple[Any, list[Any]]:
-    """Makes a zeroed struct with its size and these members.
+def new(struct: str, **members: Any) -> Any:
+    """Makes a zeroed struct with its size and these members; None: the default.
 
-    A member that is None keeps its default. Texts (str, bytes) are copied: the caller keeps the list that is returned
-    as long as the struct is used.
+    Texts (str, bytes) are copied. The copies, and the memory that members point to, live as long as
+    the struct.
     """
-    made, kept = ffi.new(struct + " *"), []
+    made = ffi.new(struct + " *")
     made.size = ffi.sizeof(struct)
     for name, value in members.items():
         if value is None:
@@ -116,6 +147,12 @@ def new(struct: str, **members: Any) -> tuple[Any, list[Any]]:
             value = value.encode()
         if isinstance(value, bytes):
             value = ffi.new("char[]", value)
-            kept.append(value)
+        if isinstance(value, ffi.CData):
+            hold(made, value)
         setattr(made, name, value)
-    return made, kept
+    return made
+
+
+def hold(struct: Any, *objects: Any) -> None:
+    """Keeps objects as long as a struct of `new`."""
+    _held.setdefault(struct, []).extend(objects)

@@ -1,4 +1,5 @@
 """Records: the reports of the library as immutable objects, and their text."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -46,22 +47,33 @@ def value_text(value: Any, unit: str = "") -> str:
 
 def table_html(head: list[str], rows: list[list[str]]) -> str:
     """Returns a table for a notebook."""
+
     def line(tag: str, cells: list[str]) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
-    return ("<table>" + (f"<thead>{line('th', head)}</thead>" if head else "") + "<tbody>" +
-            "".join(line("td", row) for row in rows) + "</tbody></table>")
+
+    return (
+        "<table>"
+        + (f"<thead>{line('th', head)}</thead>" if head else "")
+        + "<tbody>"
+        + "".join(line("td", row) for row in rows)
+        + "</tbody></table>"
+    )
 
 
 def table_text(head: list[str], rows: list[list[str]], left: int = 1) -> str:
-    """Returns a table for a terminal; the first `left` columns are aligned to the left, the others to the right."""
+    """Returns a table for a terminal; the first `left` columns are aligned to the left."""
     lines = [head, *rows] if head else rows
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))] if lines else []
-    return "\n".join("  ".join(c.ljust(w) if i < left else c.rjust(w)
-                               for i, (c, w) in enumerate(zip(line, widths))).rstrip() for line in lines)
+    return "\n".join(
+        "  ".join(
+            c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths))
+        ).rstrip()
+        for line in lines
+    )
 
 
 class Record:
-    """A report: its members are attributes, which the class lists with their units. str() is a text for people."""
+    """A report. Its members are attributes, which the class lists with units; str() is a text."""
 
     _units: ClassVar[dict[str, str]] = {}
     _struct: ClassVar[str] = ""
@@ -72,7 +84,9 @@ class Record:
 
     def _rows(self) -> list[list[str]]:
         shown = [f.name for f in dataclasses.fields(self) if f.repr]  # type: ignore[arg-type]
-        return [[name, value_text(getattr(self, name), self._units.get(name, ""))] for name in shown]
+        return [
+            [name, value_text(getattr(self, name), self._units.get(name, ""))] for name in shown
+        ]
 
     def __str__(self) -> str:
         return table_text([], self._rows(), left=2)

@@ -6,6 +6,8 @@ from typing import Optional
 
 from ._record import Record
 
+Bytes = bytes  # some records have a member of that name
+
 VERSION = "0.2.0"
 
 ERRORS = {
@@ -124,7 +126,7 @@ class ReportFields(Record):
     primes: int
     check_error: float
     check_tolerant: bool
-    seed: bytes = field(repr=False)
+    seed: Bytes = field(repr=False)
     seconds: float
     pace_node: int
     pace_seconds: float
@@ -484,7 +486,7 @@ class CertificateMatrix(Record):
     rows: int
     cols: int
     has_digest: bool
-    sha256: bytes = field(repr=False)
+    sha256: Bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -526,7 +528,7 @@ class Masks(Record):
     bits_a: int
     bits_b: int
     primes: int
-    b_sha256: bytes = field(repr=False)
+    b_sha256: Bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -549,7 +551,7 @@ class OperationFields(Record):
     k: int
     m: int
     used: bool
-    operands: bytes = field(repr=False)
+    operands: Bytes = field(repr=False)
 
 
 @dataclass(frozen=True)

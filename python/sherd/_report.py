@@ -1,8 +1,9 @@
 """The report of one call over a cluster."""
+
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Optional
 
 from ._errors import call
@@ -20,7 +21,8 @@ class Report(ReportFields):
 
     Attributes:
         by_node: the part of each node
-        simulated: the nodes are on one host and simulate domains, which hides nothing from that host
+        simulated: the nodes are on one host and simulate domains, which hides nothing from that
+            host
         check: the comparison with the result of this machine, if it was asked for
         distance: of an exact product that was checked: the distance from the product in float64
     """
@@ -42,24 +44,42 @@ class Report(ReportFields):
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         head = ["node", "state", "of A", "of B", "out", "in"]
-        return head, [[n.name, n.state, f"{100 * n.exposed_a:.1f} %", f"{100 * n.exposed_b:.1f} %",
-                       size_text(n.bytes_out), size_text(n.bytes_in)] for n in self.by_node]
+        return head, [
+            [
+                n.name,
+                n.state,
+                f"{100 * n.exposed_a:.1f} %",
+                f"{100 * n.exposed_b:.1f} %",
+                size_text(n.bytes_out),
+                size_text(n.bytes_in),
+            ]
+            for n in self.by_node
+        ]
 
     def _strength(self) -> str:
         if self.check_tolerant:
             return "answers were checked for gross errors only (float64)"
         if not 0 < self.check_error < 1:
             return "every answer was checked"
-        return f"every answer was checked: a wrong one passes with probability 2^{math.log2(self.check_error):.0f}"
+        passes = f"2^{math.log2(self.check_error):.0f}"
+        return f"every answer was checked: a wrong one passes with probability {passes}"
 
     def _notes(self) -> list[str]:
-        notes = [f"{time_text(self.seconds)}: {size_text(sum(self.bytes_out))} out, "
-                 f"{size_text(sum(self.bytes_in))} in, {self.tasks} tasks, {self.tasks_repeated} sent again"]
+        notes = [
+            f"{time_text(self.seconds)}: {size_text(sum(self.bytes_out))} out, "
+            f"{size_text(sum(self.bytes_in))} in, {self.tasks} tasks, "
+            f"{self.tasks_repeated} sent again"
+        ]
         if self.bits_a:
-            notes.append(f"exact: {self.bits_a} and {self.bits_b} bits, exponents {self.scale_a} and {self.scale_b}")
+            notes.append(
+                f"exact: {self.bits_a} and {self.bits_b} bits, "
+                f"exponents {self.scale_a} and {self.scale_b}"
+            )
         if self.slowest:
-            notes.append(f"the others waited for {self.slowest}: {time_text(self.pace_seconds)}, they took "
-                         f"{time_text(self.pace_others)}")
+            notes.append(
+                f"the others waited for {self.slowest}: {time_text(self.pace_seconds)}, they took "
+                f"{time_text(self.pace_others)}"
+            )
         if self.nodes_lost:
             notes.append(f"{self.nodes_lost} of {self.nodes} nodes were lost")
         if self.nodes_banned:
@@ -68,7 +88,9 @@ class Report(ReportFields):
         if self.check:
             how = "bit for bit" if self.check.judged == "bits" else "within the bound of rounding"
             equal = "equal" if self.check.equal else "not equal"
-            notes.append(f"{equal} to the result of this machine, {how} ({self.check.entries} entries)")
+            notes.append(
+                f"{equal} to the result of this machine, {how} ({self.check.entries} entries)"
+            )
         if self.simulated:
             notes.append("the nodes are on one host, from which nothing is hidden")
         return notes
@@ -80,17 +102,23 @@ class Report(ReportFields):
         return table_html(*self._table()) + table_html([], [[note] for note in self._notes()])
 
 
-def report_of(cluster: Any, report: Any, simulated: bool, check: Optional[Check] = None,
-              distance: Optional[Distance] = None) -> Report:
+def report_of(
+    cluster: Any,
+    report: Any,
+    simulated: bool,
+    check: Optional[Check] = None,
+    distance: Optional[Distance] = None,
+) -> Report:
     """Reads a sherd_report of a cluster."""
     figures = read(ReportFields, report)
     by_node = []
     for i in range(figures.nodes):
-        node, _ = new("sherd_report_node")
+        node = new("sherd_report_node")
         call("sherd_report_node_at", report, cluster, i, node)
         by_node.append(read(ReportNode, node))
-    values = [getattr(figures, f.name) for f in fields(figures)]
-    return Report(*values, by_node, simulated, check, distance)
+    return Report(
+        **figures.to_dict(), by_node=by_node, simulated=simulated, check=check, distance=distance
+    )
 
 
 def optional(cls: Any, pointer: Any) -> Any:

@@ -1,4 +1,5 @@
 """Trainings, and the models that they make."""
+
 from __future__ import annotations
 
 import math
@@ -14,8 +15,15 @@ from ._arrays import array_of, doubles, numbers, view
 from ._cluster import Cluster
 from ._errors import InvalidArgument, WrongShape, call
 from ._handle import Handle, made
-from ._library import ffi, lib, new, path_of, text_of
-from ._options import PathLike, ProductOptions, milliseconds, product_options, refuse_unknown
+from ._library import callback, ffi, hold, lib, new, path_of, text_of
+from ._options import (
+    PathLike,
+    ProductOptions,
+    ProductSettings,
+    milliseconds,
+    product_options,
+    refuse_unknown,
+)
 from ._reading import read
 from ._record import time_text
 from ._records import EpochFields, Prediction, TrainingReport
@@ -27,30 +35,38 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 
 _BY = {"products": lib.SHERD_BY_PRODUCTS, "gradients": lib.SHERD_BY_GRADIENTS}
-_AGGREGATES = {"plain": lib.SHERD_AGGREGATE_PLAIN, "secure": lib.SHERD_AGGREGATE_SECURE,
-               "ring": lib.SHERD_AGGREGATE_RING, "halving-doubling": lib.SHERD_AGGREGATE_HALVING_DOUBLING}
+_AGGREGATES = {
+    "plain": lib.SHERD_AGGREGATE_PLAIN,
+    "secure": lib.SHERD_AGGREGATE_SECURE,
+    "ring": lib.SHERD_AGGREGATE_RING,
+    "halving-doubling": lib.SHERD_AGGREGATE_HALVING_DOUBLING,
+}
 
 
-class TrainingOptions(ProductOptions, total=False):
+class TrainingOptions(ProductSettings, total=False):
     """Options of `train` beside those of products, which apply to training by products.
 
     By products:
         stochastic: fixed point: round operands up or down at random.
         elementwise_at_nodes: nodes compute activations, too; not in private schemes.
-        meta: metadata file for the products of a step (scheme "permute"); meta_reuse: it may have served another one.
+        meta: metadata file for the products of a step (scheme "permute"); meta_reuse: it may have
+            served another one.
 
     By gradients (`bits` and `colluding` apply, too):
         aggregate: "plain" (default), "secure", "ring" or "halving-doubling".
         shards: parts of a batch, for any number of nodes; default 8.
         floats: float64 instead of fixed point.
-        asynchronous: apply each gradient when it arrives; staleness_max: how many updates it may miss.
-        local_steps, local_batch, weighted: average parameters after so many local steps of each shard.
+        asynchronous: apply each gradient when it arrives; staleness_max: how many updates it may
+            miss.
+        local_steps, local_batch, weighted: average parameters after so many local steps of each
+            shard.
         allow_drop: drop the work of a lost node.
         threads: without nodes: threads of this process.
 
     aggregate="secure":
         examples: places of each node in an epoch. survivors: nodes that must remain to open a sum.
-        clip, noise, delta: differential privacy. simulate: give the nodes this process's data, which hides nothing.
+        clip, noise, delta: differential privacy. simulate: give the nodes this process's data,
+            which hides nothing.
 
     Checkpoints:
         checkpoint_every: steps between two. checkpoint_keep: keep only so many.
@@ -85,7 +101,10 @@ class Epoch(EpochFields):
 
     def __str__(self) -> str:
         def figures(cost: float, accuracy: float) -> str:
-            return f"{cost:.4f}" + ("" if math.isnan(accuracy) else f", accuracy {100 * accuracy:.1f} %")
+            return f"{cost:.4f}" + (
+                "" if math.isnan(accuracy) else f", accuracy {100 * accuracy:.1f} %"
+            )
+
         line = f"epoch {self.epoch}, step {self.step}: loss {figures(self.cost, self.accuracy)}"
         if not math.isnan(self.validation_cost):
             line += f"; validation {figures(self.validation_cost, self.validation_accuracy)}"
@@ -97,11 +116,13 @@ class Epoch(EpochFields):
 class Recipe(Handle):
     """A network, the kind of its data, and the method of training.
 
-    recipe: the name of a built-in one ("spiral", `recipes()`), the path of a file, or a text of `key = value` lines;
-        docs/TRAINING.md lists the keys.
-    settings: keys in place of those of the recipe, such as epochs=10 or batch="all"; docs/TRAINING.md lists them.
+    recipe: the name of a built-in one ("spiral", `recipes()`), the path of a file, or a text of
+        `key = value` lines; docs/TRAINING.md lists the keys.
+    settings: keys in place of those of the recipe, such as epochs=10 or batch="all";
+        docs/TRAINING.md lists them.
 
-    Raises CannotOpen (no such recipe; the hint names the nearest), Malformed (the message names the line).
+    Raises CannotOpen (no such recipe; the hint names the nearest), Malformed (the message names the
+    line).
     """
 
     def __init__(self, recipe: Union[str, PathLike, Recipe], **settings: Any) -> None:
@@ -118,18 +139,29 @@ class Recipe(Handle):
 
     @classmethod
     def of_layers(cls, *layers: str, input: Union[int, str], **settings: Any) -> Recipe:  # noqa: A002
-        """Makes a recipe for arrays from layers: ``Recipe.of_layers("dense 16", "relu", "dense 3", input=4, ...)``.
+        """Makes a recipe for arrays from layers: ``Recipe.of_layers("dense 16", "relu", "dense 3",
+        input=4, ...)``.
 
-        input: numbers of an example, or "28 x 28 x 1". settings: loss, rate, epochs and other keys of a recipe; those
-        that have no default in docs/TRAINING.md have one here: loss="cross-entropy", rate=0.01, epochs=10, batch=32,
-        method="adam".
+        input: numbers of an example, or "28 x 28 x 1". settings: loss, rate, epochs and other keys
+        of a recipe; those that have no default in docs/TRAINING.md have one here:
+        loss="cross-entropy", rate=0.01, epochs=10, batch=32, method="adam".
         """
-        keys: dict[str, Any] = {"loss": "cross-entropy", "data": "file", "batch": 32, "method": "adam", "rate": 0.01,
-                                "epochs": 10, **settings}
+        keys: dict[str, Any] = {
+            "loss": "cross-entropy",
+            "data": "file",
+            "batch": 32,
+            "method": "adam",
+            "rate": 0.01,
+            "epochs": 10,
+            **settings,
+        }
         if "steps" in settings:
             del keys["epochs"]
-        lines = [f"input = {input}", *(f"layer = {layer}" for layer in layers),
-                 *(f"{key} = {_setting(value)}" for key, value in keys.items())]
+        lines = [
+            f"input = {input}",
+            *(f"layer = {layer}" for layer in layers),
+            *(f"{key} = {_setting(value)}" for key, value in keys.items()),
+        ]
         return cls("\n".join(lines) + "\n")
 
     @property
@@ -168,11 +200,13 @@ def recipes() -> list[str]:
 
 def _free_model(owner: Any) -> Callable[[Any], None]:
     """Returns what frees a model: it belongs to a training if there is one."""
+
     def free(pointer: Any) -> None:
         if owner is None:
             lib.sherd_model_free(pointer)
         else:
             lib.sherd_training_free(owner)
+
     return free
 
 
@@ -198,6 +232,7 @@ class Model(Handle):
 
     report: Optional[TrainingReport] = None
     history: Sequence[Epoch] = ()
+    _borrowed: Any = None
 
     def __init__(self, path: PathLike) -> None:
         out = made("sherd_model")
@@ -234,20 +269,30 @@ class Model(Handle):
         """Copies of the parameters: "w1" (inputs x outputs), "b1" (1 x outputs), "w2", ..."""
         names = _names(lambda i: lib.sherd_model_parameter_name(self._model, i))
         with self._lock:
-            return {n: array_of(lib.sherd_model_parameter_find(self._model, n.encode())) for n in names}
+            return {
+                n: array_of(lib.sherd_model_parameter_find(self._model, n.encode())) for n in names
+            }
 
     @property
     def confusion(self) -> npt.NDArray[np.uint64]:
-        """Counts of examples by label (rows) and prediction (columns): of the validation data, or of training data.
+        """Counts of examples by label (rows) and prediction (columns): of the validation data, or
+        of training data.
 
         Raises Unsupported: no labels, or a model that was loaded.
         """
         counts = np.zeros((self.outputs, self.outputs), np.uint64)
         if self._training is None:
-            raise InvalidArgument("the model was loaded, and its training is not known",
-                                  "predict, and count the labels")
+            raise InvalidArgument(
+                "the model was loaded, and its training is not known",
+                "predict, and count the labels",
+            )
         with self._lock:
-            call("sherd_training_confusion", self._training, ffi.cast("uint64_t *", counts.ctypes.data), ffi.NULL)
+            call(
+                "sherd_training_confusion",
+                self._training,
+                ffi.cast("uint64_t *", counts.ctypes.data),
+                ffi.NULL,
+            )
         return counts
 
     def save(self, path: PathLike) -> None:
@@ -258,33 +303,58 @@ class Model(Handle):
         with self._lock:
             call("sherd_model_save", self._model, path_of(path))
 
-    def predict(self, x: Any, *, cluster: Optional[Cluster] = None, check: bool = False, labels: bool = False,
-                progress: ProgressOption = None, **options: Unpack[ProductOptions]) -> npt.NDArray[Any]:
-        """Computes the outputs of the last layer for each row of x: an array of n x outputs, float64.
+    def predict(
+        self,
+        x: Any,
+        *,
+        cluster: Optional[Cluster] = None,
+        check: bool = False,
+        labels: bool = False,
+        progress: ProgressOption = None,
+        **options: Unpack[ProductOptions],
+    ) -> npt.NDArray[Any]:
+        """Computes the outputs of the last layer for each row of x: an array of n x outputs,
+        float64.
 
         x: n x inputs, or n images. It is divided and standardised as in the training.
         cluster: the nodes that compute the products; None: this machine.
-        check: also compute on this machine, and compare bit for bit; needs a cluster and fixed point. Raises Differs.
+        check: also compute on this machine, and compare bit for bit; needs a cluster and fixed
+            point. Raises Differs.
         labels: return the class of each row instead: its number, or its name if classes have names.
         options: ProductOptions, in place of those of the cluster.
 
-        Raises WrongShape, OutOfRange (x is not finite), Unsupported ("share1" and "blind" would show weights), and as
-        `Cluster.multiply`. Who learns it: what the scheme leaves open of x, of weights, and of what is between layers.
+        Raises WrongShape, OutOfRange (x is not finite), Unsupported ("share1" and "blind" would
+        show weights), and as `Cluster.multiply`. Who learns it: what the scheme leaves open of x,
+        of weights, and of what is between layers.
         """
         array = _examples(x, "x")
         if array.shape[1] != self.inputs:
-            raise WrongShape(f"x is {array.shape[0]} x {array.shape[1]}, and the model has {self.inputs} inputs")
+            raise WrongShape(
+                f"x is {array.shape[0]} x {array.shape[1]}, and the model has {self.inputs} inputs"
+            )
         out = np.empty((array.shape[0], self.outputs))
-        how, kept = product_options(cluster._merged(options) if cluster else options)
+        how = product_options(cluster._merged(options) if cluster else options)
 
         def work(worker: Worker) -> None:
-            opt, _ = new("sherd_predict_options", products=how, check=check,
-                         cluster=cluster._nodes.pointer if cluster else None)
+            opt = new(
+                "sherd_predict_options",
+                products=how,
+                check=check,
+                cluster=cluster._nodes.pointer if cluster else None,
+            )
             worker.hooks(opt.hooks)
-            report, _ = new("sherd_predict_report")
-            call("sherd_model_predict", self._model, view(array), doubles(out), max(self.outputs, 1), opt, report)
+            report = new("sherd_predict_report")
+            call(
+                "sherd_model_predict",
+                self._model,
+                view(array),
+                doubles(out),
+                max(self.outputs, 1),
+                opt,
+                report,
+            )
             self.prediction = read(Prediction, report)
-            del kept[:]
+
         if cluster is not None:
             with self._lock:
                 cluster._run(lambda: work(cluster._worker), progress, "predict")
@@ -296,8 +366,13 @@ class Model(Handle):
 
     def _classes(self, out: Array) -> npt.NDArray[Any]:
         found = np.empty(out.shape[0], np.uint32)
-        lib.sherd_predict_labels(doubles(out), out.shape[1], out.shape[0], out.shape[1],
-                                 ffi.cast("uint32_t *", found.ctypes.data))
+        lib.sherd_predict_labels(
+            doubles(out),
+            out.shape[1],
+            out.shape[0],
+            out.shape[1],
+            ffi.cast("uint32_t *", found.ctypes.data),
+        )
         return np.array(self.classes)[found] if self.classes else found
 
     def __repr__(self) -> str:
@@ -328,36 +403,42 @@ def _names(read_one: Callable[[int], Any]) -> list[str]:
         found.append(text_of(name))
 
 
-def _source(data: Any, validation: Any) -> tuple[Any, list[Any]]:
-    """Makes a sherd_data_source; the caller keeps the list as long as the training lives."""
+def _source(data: Any, validation: Any) -> Any:
+    """Makes a sherd_data_source; a training borrows its arrays."""
     if data is None:
         if validation is not None:
             raise InvalidArgument("validation is given without data")
-        return ffi.NULL, []
+        return ffi.NULL
     if isinstance(data, (str, os.PathLike)):
         return new("sherd_data_source", path=path_of(data))
-    members, kept = {}, []
+    members: dict[str, Any] = {}
+    kept: list[Any] = []
     for pair, names in ((data, ("x", "y")), (validation, ("validation_x", "validation_y"))):
         if pair is None:
             continue
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise InvalidArgument("data and validation are pairs of arrays (x, y)", "or data is the path of a file")
+            raise InvalidArgument(
+                "data and validation are pairs of arrays (x, y)", "or data is the path of a file"
+            )
         for name, x in zip(names, pair):
             kept.append(_examples(x, name))
             members[name] = view(kept[-1])
-    made, more = new("sherd_data_source", **members)
-    return made, [made, *kept, *more]
+    source = new("sherd_data_source", **members)
+    hold(source, *kept)
+    return source
 
 
-def _train_options(options: TrainingOptions) -> tuple[dict[str, Any], ProductOptions]:
-    """Divides the options of a training into members of sherd_train_options and options of products."""
-    known = {**TrainingOptions.__annotations__, **ProductOptions.__annotations__}
-    refuse_unknown(options, known, "a training")
+def _train_options(options: Any) -> tuple[dict[str, Any], ProductOptions]:
+    """Returns the members of sherd_train_options and the options of products."""
+    refuse_unknown(options, TrainingOptions.__annotations__, "a training")
     given: dict[str, Any] = dict(options)
-    products: Any = {k: given.pop(k) for k in list(given) if k in ProductOptions.__annotations__}
+    common = ProductSettings.__annotations__
+    products: Any = {k: given.pop(k) for k in list(given) if k in common}
     aggregate = given.pop("aggregate", "plain")
     if aggregate not in _AGGREGATES:
-        raise InvalidArgument(f"there is no way {aggregate!r} to add gradients", "one of " + ", ".join(_AGGREGATES))
+        raise InvalidArgument(
+            f"there is no way {aggregate!r} to add gradients", "one of " + ", ".join(_AGGREGATES)
+        )
     given["aggregate"] = _AGGREGATES[aggregate]
     if "asynchronous" in given:
         given["async"] = given.pop("asynchronous")
@@ -368,12 +449,23 @@ def _train_options(options: TrainingOptions) -> tuple[dict[str, Any], ProductOpt
     return given, products
 
 
-def train(recipe: Union[str, PathLike, Recipe], data: Any = None, *, cluster: Optional[Cluster] = None,
-          validation: Any = None, by: str = "products", settings: Optional[dict[str, Any]] = None,
-          on_epoch: Optional[Callable[[Epoch], object]] = None, check: bool = False,
-          seed: Union[int, bytes, None] = None, checkpoints: Optional[PathLike] = None, resume: bool = False,
-          timeout: Optional[float] = None, progress: ProgressOption = None,
-          **options: Unpack[TrainingOptions]) -> Model:
+def train(
+    recipe: Union[str, PathLike, Recipe],
+    data: Any = None,
+    *,
+    cluster: Optional[Cluster] = None,
+    validation: Any = None,
+    by: str = "products",
+    settings: Optional[dict[str, Any]] = None,
+    on_epoch: Optional[Callable[[Epoch], object]] = None,
+    check: bool = False,
+    seed: Union[int, bytes, None] = None,
+    checkpoints: Optional[PathLike] = None,
+    resume: bool = False,
+    timeout: Optional[float] = None,
+    progress: ProgressOption = None,
+    **options: Unpack[TrainingOptions],
+) -> Model:
     """Trains a network, on this machine or over the nodes of a cluster, and returns the model.
 
     ::
@@ -382,47 +474,53 @@ def train(recipe: Union[str, PathLike, Recipe], data: Any = None, *, cluster: Op
         model.predict(x, cluster=c)
 
     recipe: a built-in recipe, a path, a text, or a `Recipe` (`Recipe.of_layers`).
-    data: a pair of arrays: x, an example in each row (images are flattened), and y, a label in each row (whole numbers
-        from 0), or values if the recipe says so; or the path of a file or folder; None: what the recipe names.
+    data: a pair of arrays: x, an example in each row (images are flattened), and y, a label in each
+        row (whole numbers from 0), or values if the recipe says so; or the path of a file or
+        folder; None: what the recipe names.
     validation: a pair of arrays for validation.
-    by: "products": the network stays here, and nodes compute products under the scheme; "gradients": nodes have
-        examples and parameters in clear and compute gradients.
+    by: "products": the network stays here, and nodes compute products under the scheme;
+        "gradients": nodes have examples and parameters in clear and compute gradients.
     settings: keys of the recipe to replace, such as {"epochs": 2}.
     on_epoch: is called with each `Epoch`. An exception ends the training and is raised.
-    check: also train on this machine and compare every parameter after each epoch, bit for bit; needs a cluster and
-        fixed point. Raises Differs.
-    seed: a number, or 32 bytes (a secret), from which parameters and order derive; None: fresh, or that of a checkpoint.
+    check: also train on this machine and compare every parameter after each epoch, bit for bit;
+        needs a cluster and fixed point. Raises Differs.
+    seed: a number, or 32 bytes (a secret), from which parameters and order derive; None: fresh, or
+        that of a checkpoint.
     checkpoints: folder of checkpoints (mode 0700); resume: continue from the newest one.
     timeout: seconds for the training.
     options: TrainingOptions; those of products in place of those of the cluster.
 
-    In fixed point, recipe, data and seed determine every bit of the result. Data is not copied where it need not be
-    converted. An interrupt ends the training after the step; with `checkpoints` it can be resumed.
+    In fixed point, recipe, data and seed determine every bit of the result. Data is not copied
+    where it need not be converted. An interrupt ends the training after the step; with
+    `checkpoints` it can be resumed.
 
-    Raises InvalidArgument, Malformed (recipe, data, layers that do not fit), WrongShape, OutOfRange (data that is not
-    finite, or a training that diverged), TooFewNodes, Unsupported, Timeout, Stopped, ChainBroken, and as
-    `Cluster.multiply`.
+    Raises InvalidArgument, Malformed (recipe, data, layers that do not fit), WrongShape, OutOfRange
+    (data that is not finite, or a training that diverged), TooFewNodes, Unsupported, Timeout,
+    Stopped, ChainBroken, and as `Cluster.multiply`.
 
-    Who learns it: by products, what the scheme leaves open; by gradients, nodes see examples and parameters.
+    Who learns it: by products, what the scheme leaves open; by gradients, nodes see examples and
+        parameters.
     """
     made_recipe = Recipe(recipe, **(settings or {}))
     if by not in _BY:
         raise InvalidArgument(f"there is no training by {by!r}", "by products or by gradients")
     members, products = _train_options(options)
-    how, kept = product_options(cluster._merged(products) if cluster else products)
+    chosen: dict[str, Any] = dict(products)
+    how = product_options(cluster._merged(products) if cluster else products)
     if by == "gradients":
-        members.update({k: products[k] for k in ("bits", "colluding") if k in products})  # type: ignore[literal-required]
-    source, arrays = _source(data, validation)
+        members.update({k: chosen[k] for k in ("bits", "colluding") if k in chosen})
+    source = _source(data, validation)
     if isinstance(seed, (bytes, bytearray)):
         if len(seed) != 32:
-            raise InvalidArgument("seed is neither a number nor 32 bytes", "secrets.token_bytes(32) makes one")
+            raise InvalidArgument(
+                "seed is neither a number nor 32 bytes", "secrets.token_bytes(32) makes one"
+            )
         members["seed"] = ffi.new("uint8_t[32]", bytes(seed))
     elif seed is not None:
         members["seed_number"] = ffi.new("uint64_t *", seed)
-    kept += members.values()
     failures: list[BaseException] = []
 
-    @ffi.callback("int(void *, const sherd_epoch *, sherd_diag *)", error=lib.SHERD_EINTERNAL)
+    @callback("int(void *, const sherd_epoch *, sherd_diag *)", error=lib.SHERD_EINTERNAL)
     def epoch(ctx: Any, e: Any, d: Any) -> int:
         try:
             if on_epoch:
@@ -433,21 +531,30 @@ def train(recipe: Union[str, PathLike, Recipe], data: Any = None, *, cluster: Op
         return 0
 
     def work(worker: Worker) -> Model:
-        opt, more = new("sherd_train_options", by=_BY[by], check=check, timeout_ms=milliseconds(timeout), resume=resume,
-                        nodes=len(cluster) if cluster else None, on_epoch=epoch,
-                        checkpoints=None if checkpoints is None else path_of(checkpoints),
-                        products=how if by == "products" else None, **members)
+        opt = new(
+            "sherd_train_options",
+            by=_BY[by],
+            check=check,
+            timeout_ms=milliseconds(timeout),
+            resume=resume,
+            nodes=len(cluster) if cluster else None,
+            on_epoch=epoch,
+            checkpoints=None if checkpoints is None else path_of(checkpoints),
+            products=how if by == "products" else None,
+            **members,
+        )
         worker.hooks(opt.hooks)
+        hold(opt, worker, epoch)
         out = made("sherd_training")
         call("sherd_training_new", out, made_recipe._pointer, source, opt)
         try:
             call("sherd_training_run", out[0], cluster._nodes.pointer if cluster else ffi.NULL)
-            model = _model_of(out[0], arrays)
+            model = _model_of(out[0], (source, opt))
         except BaseException:
             lib.sherd_training_free(out[0])
             raise
-        del kept[:], more[:]
         return model
+
     try:
         if cluster is not None:
             return cluster._run(lambda: work(cluster._worker), progress, "train")
@@ -458,13 +565,13 @@ def train(recipe: Union[str, PathLike, Recipe], data: Any = None, *, cluster: Op
         raise
 
 
-def _model_of(training: Any, arrays: list[Any]) -> Model:
+def _model_of(training: Any, borrowed: Any) -> Model:
     """Makes the model of a training, which it owns with the data that the training borrows."""
     model = Model.__new__(Model)
-    report, _ = new("sherd_train_report")
+    report = new("sherd_train_report")
     call("sherd_training_report_get", training, report)
     model.report = read(TrainingReport, report)
-    history = []
+    history: list[Epoch] = []
     while True:
         epoch = lib.sherd_training_epoch_at(training, len(history))
         if not epoch:
@@ -472,5 +579,5 @@ def _model_of(training: Any, arrays: list[Any]) -> Model:
         history.append(read(Epoch, epoch))
     model.history = history
     model._take(lib.sherd_training_model(training), training)
-    model._data = arrays  # type: ignore[attr-defined]
+    model._borrowed = borrowed
     return model

@@ -1,7 +1,9 @@
 """
-The thread of a cluster. All calls of the library for one cluster run on it, one at a time, while the callers wait:
-so a signal (Ctrl-C) reaches Python at once, and the library is asked to end the call.
+The thread of a cluster. All calls of the library for one cluster run on it, one at a time, while
+the callers wait: so a signal (Ctrl-C) reaches Python at once, and the library is asked to end the
+call.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -14,14 +16,18 @@ from collections.abc import Generator
 from typing import Any, Callable, Generic, Optional, TypeVar, Union
 
 from ._errors import ClosedError, Error, Interrupted
-from ._library import ffi, lib, text_of
+from ._library import callback, ffi, lib, text_of
 from ._records import Progress
 
 _T = TypeVar("_T")
 ProgressOption = Union[bool, Callable[[Progress], object], None]
 
 _log = logging.getLogger("sherd")
-_LEVELS = {lib.SHERD_LOG_DEBUG: logging.DEBUG, lib.SHERD_LOG_INFO: logging.INFO, lib.SHERD_LOG_WARN: logging.WARNING}
+_LEVELS = {
+    lib.SHERD_LOG_DEBUG: logging.DEBUG,
+    lib.SHERD_LOG_INFO: logging.INFO,
+    lib.SHERD_LOG_WARN: logging.WARNING,
+}
 
 
 class Future(concurrent.futures.Future, Generic[_T]):  # type: ignore[type-arg]
@@ -53,18 +59,18 @@ class Future(concurrent.futures.Future, Generic[_T]):  # type: ignore[type-arg]
 
 
 # The library calls these on the worker's thread. ctx is a weak handle of the worker.
-@ffi.callback("bool(void *)", error=True)
+@callback("bool(void *)", error=True)
 def _interrupted(ctx: Any) -> bool:
     running: Future[Any] = ffi.from_handle(ctx)._running
     return running._asked
 
 
-@ffi.callback("void(void *, sherd_log_level, const char *)")
+@callback("void(void *, sherd_log_level, const char *)")
 def _message(ctx: Any, level: int, text: Any) -> None:
     _log.log(_LEVELS.get(level, logging.INFO), "%s", text_of(text))
 
 
-@ffi.callback("void(void *, const sherd_progress *)")
+@callback("void(void *, const sherd_progress *)")
 def _progress(ctx: Any, p: Any) -> None:
     running: Future[Any] = ffi.from_handle(ctx)._running
     if running._progress is None:
@@ -89,6 +95,7 @@ def _bar(description: str) -> Optional[Callable[[Progress], object]]:
         bar.refresh()
         if p.total and p.done >= p.total:
             bar.close()
+
     return show
 
 
@@ -106,7 +113,7 @@ class _Idle:
 
 
 class _Thread:
-    """The state that the thread has; it must not refer to the Worker, which ends the thread when it is freed."""
+    """The state of the thread. It does not refer to the Worker, whose end is that of the thread."""
 
     def __init__(self) -> None:
         self.jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -130,12 +137,14 @@ class _Thread:
         try:
             value = function()
         except BaseException as e:
-            if future._failure is not None:
-                e = future._failure
-            elif isinstance(e, Interrupted) and future._asked:
-                e = concurrent.futures.CancelledError()
             self._running = _Idle
-            future.set_exception(e)
+            failure = e
+            if future._failure is not None:
+                failure = future._failure
+            elif isinstance(e, Interrupted) and future._asked:
+                failure = concurrent.futures.CancelledError()
+            future.set_exception(failure)
+            del failure, future  # the traceback refers to this frame
         else:
             self._running = _Idle
             future.set_result(value)
@@ -160,18 +169,27 @@ class Worker:
     def check(self) -> None:
         """Raises an error if this process is not the worker's."""
         if self.foreign:
-            raise ClosedError(f"the {self._name} belongs to process {self._owner}, from which this process was forked",
-                              "open another one in this process, or start processes with the method \"spawn\"")
+            raise ClosedError(
+                f"the {self._name} belongs to process {self._owner}, its parent",
+                'open another one in this process, or start processes with the method "spawn"',
+            )
 
     def hooks(self, to: Any) -> None:
         """Fills a sherd_hooks."""
-        to.interrupted, to.log, to.progress, to.ctx = _interrupted, _message, _progress, self._state.handle
+        to.interrupted, to.log, to.progress, to.ctx = (
+            _interrupted,
+            _message,
+            _progress,
+            self._state.handle,
+        )
 
     def post(self, function: Callable[[], object]) -> None:
         """Runs a function on the thread, later. It must not raise."""
         self._state.jobs.put((None, function))
 
-    def submit(self, function: Callable[[], _T], progress: ProgressOption = None, what: str = "") -> Future[_T]:
+    def submit(
+        self, function: Callable[[], _T], progress: ProgressOption = None, what: str = ""
+    ) -> Future[_T]:
         """Queues a function, which calls the library with `hooks`."""
         self.check()
         future: Future[_T] = Future()
@@ -180,10 +198,15 @@ class Worker:
         self._state.jobs.put((future, function))
         return future
 
-    def run(self, function: Callable[[], _T], progress: ProgressOption = None, what: str = "") -> _T:
-        """Runs a function on the thread and waits. An interrupt ends the call first, and is raised then."""
+    def run(
+        self, function: Callable[[], _T], progress: ProgressOption = None, what: str = ""
+    ) -> _T:
+        """Runs a function on the thread and waits. An interrupt first ends the call."""
         if threading.current_thread() is self._thread:
-            raise ClosedError(f"a callback of a call of the {self._name} called it", "call it when that call is done")
+            raise ClosedError(
+                f"a callback of a call of the {self._name} called it",
+                "call it when that call is done",
+            )
         future: Optional[Future[_T]] = None
         try:
             future = self.submit(function, progress, what)
