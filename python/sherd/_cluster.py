@@ -35,15 +35,16 @@ class _Nodes:
         self.pointer = pointer
         self.simulated = bool(lib.sherd_cluster_simulated(pointer))
         self.size = int(lib.sherd_cluster_size(pointer))
-        self.kept: dict[
-            int, tuple[Any, Any, Any]
-        ] = {}  # multiplier, operand and its last report, by number
+        # By number: multiplier, operand, and the report of its last product.
+        self.kept: dict[int, tuple[Any, Any, Any]] = {}
         self.numbers = itertools.count()
-        self.report: Optional[Report] = None
+        self.latest: Optional[Callable[[], Report]] = None
+        self.known: Optional[Report] = None
 
     def release(self, number: int) -> None:
         multiplier, operand, report = self.kept.pop(number, (None, None, None))
         if multiplier is not None:
+            self.report()  # which may be that of a product of this operand
             lib.sherd_multiplier_release(multiplier, operand)
             lib.sherd_multiplier_free(multiplier)
             lib.sherd_report_fini(report)
@@ -51,11 +52,18 @@ class _Nodes:
     def note(
         self, report: Any, check: Optional[Check] = None, distance: Optional[Distance] = None
     ) -> bool:
-        """Keeps the report of the last call, if it gave work to nodes."""
+        """Notes that a report is that of the last call; False: the call gave no work to nodes."""
         if report == ffi.NULL or not report.nodes:
+            self.latest = None
             return False
-        self.report = report_of(self.pointer, report, self.simulated, check, distance)
+        self.latest = lambda: report_of(self.pointer, report, self.simulated, check, distance)
         return True
+
+    def report(self) -> Optional[Report]:
+        """Reads the report of the last call, while its memory is there."""
+        if self.latest:
+            self.known, self.latest = self.latest(), None
+        return self.known
 
     def close(self) -> None:
         for number in list(self.kept):
@@ -183,6 +191,7 @@ class Cluster:
             return
 
         def end() -> None:
+            self._nodes.report()
             for number in list(self._nodes.kept):
                 self._nodes.release(number)
             call("sherd_cluster_end", self._nodes.pointer)
@@ -254,7 +263,9 @@ class Cluster:
     @property
     def report(self) -> Optional[Report]:
         """The report of the last call that gave work to nodes, also of one that failed; or None."""
-        return self._nodes.report
+        if self._nodes.latest and not self.closed:
+            return self._run(self._nodes.report)
+        return self._nodes.known
 
     def __repr__(self) -> str:
         if self.closed:
@@ -559,8 +570,8 @@ def _report(nodes: _Nodes, operation: Any) -> Optional[Report]:
         return None
     info = new("sherd_operation_info")
     call("sherd_operation_get", operation, info)
-    known = nodes.note(info.report, optional(Check, info.check), optional(Distance, info.distance))
-    return nodes.report if known else None
+    given = nodes.note(info.report, optional(Check, info.check), optional(Distance, info.distance))
+    return nodes.report() if given else None
 
 
 def _path(path: Optional[PathLike]) -> Optional[bytes]:

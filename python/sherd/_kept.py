@@ -138,7 +138,7 @@ def kept_product(a: Any, b: Any) -> Callable[[], Array]:
                 outer,
             )
         except Error as e:
-            e.report = nodes.report if nodes.note(report) else None
+            e.report = nodes.note(report) and nodes.report()
             raise
         nodes.note(report)
         return as_in_numpy(out, 2, ndim) if left else as_in_numpy(out.T, ndim, 2)
