@@ -91,7 +91,7 @@ def _load() -> tuple[Any, str]:
             continue
         try:
             found = ffi.string(loaded.sherd_version()).decode()
-        except AttributeError:
+        except (AttributeError, ffi.error):
             found = "unknown"
         if found != VERSION:
             raise LibraryError(

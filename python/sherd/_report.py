@@ -39,8 +39,8 @@ class Report(ReportFields):
 
     @property
     def liars(self) -> list[str]:
-        """Names of the nodes that were banned for a wrong answer or a violation of the protocol."""
-        return [n for n in self.banned.split(", ") if n]
+        """Names of the nodes that are banned, for a wrong answer or a violation of the protocol."""
+        return [n.name for n in self.by_node if n.state == "banned"]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         head = ["node", "state", "of A", "of B", "out", "in"]

@@ -170,7 +170,8 @@ class Worker:
         """Raises an error if this process is not the worker's."""
         if self.foreign:
             raise ClosedError(
-                f"the {self._name} belongs to process {self._owner}, its parent",
+                f"the {self._name} belongs to process {self._owner}, from which this process was "
+                "forked",
                 'open another one in this process, or start processes with the method "spawn"',
             )
 

@@ -301,7 +301,8 @@ def build(
             from ._training import Recipe
 
             step = new("sherd_step_options", examples=examples, elementwise=elementwise)
-            call("sherd_meta_add_recipe", out[0], Recipe(recipe)._pointer, step)
+            step_of = Recipe(recipe)
+            call("sherd_meta_add_recipe", out[0], step_of._pointer, step)
         else:
             for name, shape in (operations or {}).items():
                 _add(out[0], name, tuple(shape))
