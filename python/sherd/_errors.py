@@ -7,6 +7,7 @@ are of that class, too: a wrong shape is a ValueError, a file that cannot be ope
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ._library import ffi, lib, text_of
@@ -255,11 +256,46 @@ for _code, (_name, _exit, _) in ERRORS.items():
     _CLASSES[_name].code, _CLASSES[_name].name, _CLASSES[_name].exit_code = _code, _name, _exit
 
 
+# Options of the command in messages of the library, by their names here.
+_NAMES = {
+    "async": "asynchronous",
+    "checkpoint": "checkpoints",
+    "meta": "metadata",
+    "nodes": "nodes",
+}
+_SAME = """
+    aggregate allow_drop balanced batch bits bits_b by certificate check checkpoint_every
+    checkpoint_keep clip coalitions colluding data delta encoding epochs examples exposure_max group
+    key local_batch local_steps masks memory node_memory noise operation public_data rate record
+    resume right same_host_domains scheme seed shards shuffle_rows signer simulate spare
+    staleness_max strict survivors threads timeout
+"""
+_NAMES.update((name.replace("_", "-"), name) for name in _SAME.split())
+_WORDS = "permute|plain|share1?|blind|ring|secure|halving-doubling|gradients|products"
+_OPTION = re.compile(rf"--([a-z][a-z-]*)(?:[ =](\d[\w.]*|{_WORDS})\b)?")
+
+
+def in_python(text: str) -> str:
+    """Returns a message with the options of the command as the arguments that they are here."""
+
+    def argument(found: re.Match[str]) -> str:
+        option, value = found.groups()
+        if option not in _NAMES:
+            return found.group()
+        if value is None:
+            return _NAMES[option]
+        return f"{_NAMES[option]}={value}" if value[0].isdigit() else f'{_NAMES[option]}="{value}"'
+
+    text = text.replace("--mode exact", "exact=True").replace("--reuse-metadata", "reuse=True")
+    return re.sub(r"(?<!\w)-n (\d+|N)\b", r"nodes=\1", _OPTION.sub(argument, text))
+
+
 def error_of(code: int, diag: Any = None) -> Error:
     """Makes the exception for an error code, with the message of a sherd_diag if there is one."""
     name, _, text = ERRORS.get(code, ("EINTERNAL", 1, "unknown error"))
-    message = (text_of(diag.message) if diag is not None else "") or text
-    return _CLASSES[name](message, text_of(diag.hint) if diag is not None else "")
+    if diag is None:
+        return _CLASSES[name](text)
+    return _CLASSES[name](in_python(text_of(diag.message)) or text, in_python(text_of(diag.hint)))
 
 
 def call(name: str, *arguments: Any) -> None:

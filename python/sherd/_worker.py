@@ -15,7 +15,7 @@ import threading
 from collections.abc import Generator
 from typing import Any, Callable, Generic, Optional, TypeVar, Union
 
-from ._errors import ClosedError, Error, Interrupted
+from ._errors import ClosedError, Error, Interrupted, in_python
 from ._library import callback, ffi, lib, text_of
 from ._records import Progress
 
@@ -67,7 +67,7 @@ def _interrupted(ctx: Any) -> bool:
 
 @callback("void(void *, sherd_log_level, const char *)")
 def _message(ctx: Any, level: int, text: Any) -> None:
-    _log.log(_LEVELS.get(level, logging.INFO), "%s", text_of(text))
+    _log.log(_LEVELS.get(level, logging.INFO), "%s", in_python(text_of(text)))
 
 
 @callback("void(void *, const sherd_progress *)")

@@ -50,3 +50,14 @@ def test_a_class_says_who_has_to_change():
         ("EIO", sherd.StoreError),
     ):
         assert issubclass(_errors._CLASSES[name], base)
+
+
+def test_options_of_the_command_are_arguments_here():
+    said = _errors.in_python(
+        "-n 2: --scheme share with --colluding 5 needs 11; -n N --mode exact, or lower --bits-b; "
+        "--epsilon none, `sherd keygen --show FILE` and well-known are left"
+    )
+    assert said == (
+        'nodes=2: scheme="share" with colluding=5 needs 11; nodes=N exact=True, or lower bits_b; '
+        "--epsilon none, `sherd keygen --show FILE` and well-known are left"
+    )
