@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
@@ -24,6 +25,8 @@ _FORMS = {
     "permute-single": lib.SHERD_AUDIT_PERMUTE_SINGLE,
     "plain": lib.SHERD_AUDIT_PLAIN,
 }
+
+_SHOWN = 8  # findings in a text
 
 
 class Audit(Handle):
@@ -90,21 +93,22 @@ class Audit(Handle):
             ["audited", i.subject or "-"],
             ["form", i.form or "-"],
             ["nodes", f"{i.nodes} in {i.domains} domains"],
-            [
-                "beyond chance",
-                f"{i.flagged} of {i.tests} tests (a false flag anywhere: {i.family:.2g})",
-            ],
-            *([f"{f.who}", f.sentence] for f in self.flagged),
+            ["tests", f"{i.tests} (probability of a false flag anywhere: {i.family:.2g})"],
+            ["beyond chance", f"{i.flagged} findings"],
         ]
 
     def __str__(self) -> str:
-        return table_text([], self._rows(), left=2)
+        lines = [f"{f.who}: {f.sentence}" for f in self.flagged]
+        more = [f"and {len(lines) - _SHOWN} more: see findings"] if len(lines) > _SHOWN else []
+        wrapped = [textwrap.fill(x, 79, subsequent_indent="  ") for x in lines[:_SHOWN] + more]
+        return "\n".join([table_text([], self._rows(), left=2), *wrapped])
 
     def __repr__(self) -> str:
-        return f"<Audit: {self.info.flagged} of {self.info.tests} tests are beyond chance>"
+        return f"<Audit: {self.info.flagged} findings beyond chance in {self.info.tests} tests>"
 
     def _repr_html_(self) -> str:
-        return table_html([], self._rows())
+        flagged = [[f.who, f.sentence] for f in self.flagged]
+        return table_html([], self._rows()) + (table_html([], flagged) if flagged else "")
 
 
 def _options(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from ._arrays import matrix, shape_view, view
-from ._errors import Error, InvalidArgument, WrongShape, call, in_python
+from ._errors import Error, InvalidArgument, WrongShape, call
 from ._library import ffi, lib, new, path_of, text_of
 from ._options import PathLike, ProductOptions, product_options
 from ._reading import read
@@ -119,7 +119,11 @@ def _choice(choices: Any, i: int) -> Choice:
         text_of(lib.sherd_choices_name(choices, i)),
         text_of(info.about) if info.about else "not known",
     )
-    learns = in_python(learns.replace("--colluding", str(how.colluding or 1)))
+    if how.colluding < 2:
+        learns = learns.replace(
+            "any --colluding domains together learn nothing", "no single domain learns anything"
+        )
+    learns = learns.replace("--colluding", str(how.colluding))
     private = bool(lib.sherd_scheme_private(info.scheme))
     try:
         call("sherd_choices_at", choices, i, out)

@@ -26,7 +26,7 @@ def test_nothing_is_found_in_the_record_of_a_private_product(record, tmp_path):
     assert a.flagged == [] and a.info.flagged == 0 and a.info.tests > 0 and a.info.nodes == 4
     assert a.findings and all(c.flagged for c in a.controls) and a.unseen
     assert a.html.startswith("<!") and json.loads(a.json)["nodes"] == 4
-    assert "beyond chance  0 of" in str(a) and "<table>" in a._repr_html_()
+    assert "beyond chance  0 findings" in str(a) and "<table>" in a._repr_html_()
     a.save(tmp_path / "a.html")
     assert oct((tmp_path / "a.html").stat().st_mode)[-3:] == "600"
 
@@ -34,7 +34,8 @@ def test_nothing_is_found_in_the_record_of_a_private_product(record, tmp_path):
 def test_permute_is_found_out():
     a = sherd.simulate_audit("permute", 7, data=RNG.random((300, 49)), coalitions=2)
     assert a.flagged and a.flagged[0].sentence and a.info.flagged == len(a.flagged)
-    assert repr(a).startswith("<Audit: ")
+    assert repr(a) == f"<Audit: {len(a.flagged)} findings beyond chance in {a.info.tests} tests>"
+    assert max(map(len, str(a).splitlines())) <= 80 and a.flagged[0].sentence in a._repr_html_()
 
 
 def test_wrong_arguments(record, tmp_path):

@@ -224,6 +224,9 @@ def test_a_plan_is_a_table_of_all_schemes(operands):
     assert by_scheme["plain"].forecast.exposure_b == 1 and by_scheme["share"].forecast.bytes_out > 0
     text, page = str(p), p._repr_html_()
     assert "40 x 30 times 30 x 20" in text and "not private" in text
+    assert by_scheme["share"].learns == "no single domain learns anything of A or B"
+    wide = sherd.plan(*operands, nodes=9, colluding=2, scheme="share", measure=False)
+    assert wide[0].learns == "any 2 domains together learn nothing of A or B"
     assert max(map(len, text.splitlines())) <= 80 and "<table>" in page
 
 
