@@ -211,6 +211,11 @@ check-python: ## the Python package, in a virtual environment (needs PyPI); T=te
 	+@$(MAKE) all $(B)/tests/system/node/prog_misbehave
 	@tools/check-python $(B) $(if $(T),$(addprefix $(CURDIR)/python/tests/,$(T)))
 
+wheel: ## a wheel with library, dependencies and command: build/python/wheel (needs PyPI)
+	@tools/setup.sh python
+	+@$(MAKE) all
+	@tools/wheel $(B)
+
 python-declarations: all ## generate what the Python package repeats of the headers and of the library
 	@/usr/bin/python3 python/generate.py include $(B)/libsherd.so python
 
@@ -295,7 +300,7 @@ uninstall: ## remove what install put there
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: abi all help deps demo check run-tests check-asan check-tsan check-valgrind check-python python-declarations lint run-lint tidy clang-sources clang-tests clang-fuzzers \
+.PHONY: abi all help deps demo check run-tests check-asan check-tsan check-valgrind check-python wheel python-declarations lint run-lint tidy clang-sources clang-tests clang-fuzzers \
   format messages bench fuzz mutants install uninstall clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
