@@ -191,7 +191,6 @@ class Cluster:
             return
 
         def end() -> None:
-            self._nodes.report()
             for number in list(self._nodes.kept):
                 self._nodes.release(number)
             call("sherd_cluster_end", self._nodes.pointer)
@@ -278,8 +277,6 @@ class Cluster:
 
     def _merged(self, options: ProductOptions) -> ProductOptions:
         merged = self._options.copy()
-        if options.get("scheme", merged.get("scheme")) != merged.get("scheme"):
-            merged = {}  # the others are options of another scheme
         merged.update(options)
         return merged
 
@@ -312,8 +309,7 @@ class Cluster:
             operands.
         out: array for the result: n x m, float64, C-contiguous.
         progress: as for the cluster.
-        options: ProductOptions, in place of those of the cluster. With another scheme, none of the
-            cluster's is used.
+        options: ProductOptions, in place of those of the cluster.
 
         Raises WrongShape, OutOfRange (exact: NaN, infinity, or too wide integers), TooFewNodes,
         WrongResult (strict), Differs (check), ExposureForbidden, Timeout, ClosedError, TypeError (a

@@ -15,8 +15,9 @@ PathLike = Union[str, os.PathLike[str]]
 
 
 class ProductSettings(TypedDict, total=False):
-    """How products are computed. Every option has a default; an option that the scheme does not
-    read is refused.
+    """How products are computed.
+
+    Every option has a default. One that the scheme does not read has no effect.
 
     scheme: "permute" (default), "plain", "share", "share1" or "blind"; `schemes()` describes them.
     exact: fixed point, with the same bits everywhere; otherwise float64. Private schemes are always

@@ -68,6 +68,12 @@ def test_operands_of_any_numeric_dtype(plain, dtype, order):
     np.testing.assert_array_equal(got, abs(A) @ abs(B))
 
 
+def test_unaligned_operands_are_copied():
+    unaligned = VIEWS["unaligned"](A)
+    assert not unaligned.flags.aligned
+    assert sherd._arrays.numbers(unaligned, "A").flags.aligned
+
+
 def test_truth_values_are_zeros_and_ones(plain):
     np.testing.assert_array_equal(plain.multiply(A > 0, B > 0), (A > 0) * 1 @ ((B > 0) * 1))
 

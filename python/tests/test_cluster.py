@@ -42,6 +42,7 @@ def test_a_closed_cluster_says_so():
     kept = c.keep(A)
     with c:
         is_usable(c)
+        kept @ B  # whose report is read later
     c.close()
     assert c.closed and repr(c) == "<Cluster: closed>" and c.report.tasks > 0
     for call in (
@@ -233,7 +234,7 @@ def test_an_interrupt_ends_a_product_and_leaves_a_usable_cluster(misbehaving):
 
     with pytest.raises(KeyboardInterrupt):
         c.multiply(A, B, progress=interrupt)
-    assert sent
+    assert sent and c.report.tasks < 5  # node-5 would have answered after a minute
     is_usable(c, spare=1)
 
 
