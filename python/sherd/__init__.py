@@ -6,17 +6,19 @@ Matrix products and trainings on nodes that are not trusted.
     import numpy as np, sherd
 
     X, W = np.random.rand(300, 200), np.random.rand(200, 100)
-    with sherd.Cluster(7, scheme="share", spare=1) as c:   # or sherd.Cluster("nodes.txt",
-        key="me.key") print(c.plan(X, W))                # what it costs under each scheme, and who
-        learns what Y = c.multiply(X, W, check=True)   # an ndarray A = c.keep(X)
-        # stays at the nodes as shares Y = A @ W                          # also ndarray @ A, A.T @
-        D print(c.report)                    # nodes, bytes, who was slow, who lied, strength of the
-        check
+    with sherd.Cluster(7, scheme="share", spare=1) as c:
+        print(c.plan(X, W))               # what each scheme costs, and who learns what
+        Y = c.multiply(X, W, check=True)  # an ndarray
+        A = c.keep(X)                     # stays at the nodes as shares
+        Y = A @ W                         # also ndarray @ A, A.T @ D
+        print(c.report)                   # bytes, who was slow, who lied, strength of the check
+
+`Cluster("nodes.txt", key="me.key")` uses nodes that run elsewhere.
 
 Products: `Cluster` (multiply, submit, keep, apply, plan), `plan`, `schemes`, `ProductOptions`.
 Trainings: `train`, `Model`, `Recipe`, `recipes`, `TrainingOptions`.
-Certificates: `verify`, `Certificate`. Metadata: the module `sherd.metadata`. Audits: `audit`,
-    `simulate_audit`.
+Certificates: `verify`, `Certificate`. Metadata: the module `sherd.metadata`.
+Audits: `audit`, `simulate_audit`.
 Keys and masks: `keygen`, `fingerprint`, `prepare`, `masks`.
 Errors: every error is a `sherd.Error` with message, hint and exit_code; its class says what failed.
 
@@ -96,3 +98,8 @@ __all__ = [
     "verify",
     *_error_names,
 ]
+
+# Classes are shown by the names by which they are used: sherd.WrongShape.
+for _name in __all__:
+    if getattr(globals()[_name], "__module__", "").startswith("sherd."):
+        globals()[_name].__module__ = "sherd"

@@ -158,16 +158,21 @@ class Cluster:
         worker = Worker("cluster")
         worker.hooks(where.hooks)
 
-        def open_it() -> _Nodes:
+        opened: list[_Nodes] = []
+
+        def open_it() -> None:
             out = ffi.new("sherd_cluster **")
             call("sherd_cluster_open", out, where)
-            return _Nodes(out[0])
+            opened.append(_Nodes(out[0]))
 
         try:
-            self._nodes = worker.run(open_it)
+            worker.run(open_it)
         except BaseException:
+            if opened:  # an interrupt came when it was open
+                worker.post(opened[0].close)
             worker.stop()
             raise
+        self._nodes = opened[0]
         self._worker = worker
         self._options: ProductOptions = options
         self._progress = progress

@@ -99,6 +99,23 @@ def test_other_operands_are_refused_with_a_sentence(plain, operand, message):
         plain.multiply(operand, B)
 
 
+def test_tensors_of_torch(plain):
+    torch = pytest.importorskip("torch")
+    a, b = (
+        torch.tensor(A, dtype=torch.float32, requires_grad=True),
+        torch.tensor(B).T.contiguous().T,
+    )
+    np.testing.assert_array_equal(plain.multiply(a, b), A @ B)
+    if torch.cuda.is_available():
+        with pytest.raises(TypeError, match="memory of a device"):
+            plain.multiply(a.detach().cuda(), b)
+
+
+def test_arrays_of_jax(plain):
+    jnp = pytest.importorskip("jax.numpy")
+    np.testing.assert_array_equal(plain.multiply(jnp.asarray(A), jnp.asarray(B).T.copy().T), A @ B)
+
+
 def test_a_gpu_array_without_dlpack_is_refused(plain):
     class Gpu:
         __cuda_array_interface__ = {}

@@ -58,6 +58,12 @@ def test_a_closed_cluster_says_so():
     kept.free()
 
 
+def test_the_report_of_a_kept_product_outlives_its_operand():
+    with sherd.Cluster(2, scheme="plain") as c:
+        c.keep(A) @ B
+    assert c.report.nodes == 2 and c.report.tasks > 0
+
+
 def test_local_nodes_end_with_a_cluster_that_is_not_closed():
     c = sherd.Cluster(2, scheme="plain")
     pids = [n.pid for n in c.nodes]

@@ -33,6 +33,7 @@ def test_every_public_name_has_a_text():
     for name in sherd.__all__:
         thing = getattr(sherd, name)
         assert name in text
+        assert not getattr(thing, "__module__", "").startswith("sherd."), name
         if callable(thing):
             assert (thing.__doc__ or "").strip(), name
             assert not thing.__doc__.startswith(f"{name}("), f"{name} has the text of dataclass"
