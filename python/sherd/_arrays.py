@@ -15,7 +15,7 @@ from ._library import ffi, lib
 
 _HOST = (1, 3, 11, 13)  # DLPack's kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged
 _DTYPES = {
-    name: lib.sherd_dtype_find(name.encode())
+    name: int(lib.sherd_dtype_find(name.encode()))
     for name in ("<f8", "<f4", "|u1", "<u2", "<u4", "|i1", "<i2", "<i4", "<i8")
 }
 
