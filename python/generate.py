@@ -47,6 +47,7 @@ RECORDS = {
         "Control",
         "A scheme that was broken on purpose, which an audit must flag.",
     ),
+    "sherd_node_report": ("NodeReport", "The counters of a node."),
     "sherd_progress": ("Progress", "How far a call is."),
 }
 TYPES = ["bool", "int", "int", "int", "int", "float", "str", "Optional[str]", "str", "Bytes"]

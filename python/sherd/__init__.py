@@ -19,7 +19,8 @@ Products: `Cluster` (multiply, submit, keep, apply, plan), `plan`, `schemes`, `P
 Trainings: `train`, `Model`, `Recipe`, `recipes`, `TrainingOptions`.
 Certificates: `verify`, `Certificate`. Metadata: the module `sherd.metadata`.
 Audits: `audit`, `simulate_audit`.
-Keys and masks: `keygen`, `fingerprint`, `prepare`, `masks`.
+Nodes, keys and masks: `Node`, `Key`, `keygen`, `fingerprint`, `prepare`, `masks`.
+Other libraries: the modules `sherd.sklearn`, `sherd.dask` and `sherd.ray`, which import them.
 Errors: every error is a `sherd.Error` with message, hint and exit_code; its class says what failed.
 
 It calls the C library libsherd. docs/THREATS.md of that library says who learns what under each
@@ -35,6 +36,7 @@ from ._errors import __all__ as _error_names
 from ._files import fingerprint, keygen, masks, prepare
 from ._kept import Kept, KeptTransposed
 from ._library import LibraryError, library
+from ._node import Key, Node
 from ._options import ProductOptions, ProductSettings, schemes
 from ._plan import Choice, Plan, plan
 from ._record import Record
@@ -45,6 +47,7 @@ from ._records import (
     Finding,
     Forecast,
     NodeInfo,
+    NodeReport,
     Progress,
     ReportNode,
     Scheme,
@@ -69,9 +72,12 @@ __all__ = [
     "Future",
     "Kept",
     "KeptTransposed",
+    "Key",
     "LibraryError",
     "Model",
+    "Node",
     "NodeInfo",
+    "NodeReport",
     "Plan",
     "ProductOptions",
     "ProductSettings",

@@ -14,6 +14,7 @@ from ._arrays import as_in_numpy, doubles, matrix, result, view
 from ._errors import Error, InvalidArgument, WrongShape, call
 from ._kept import Kept, KeptTransposed, kept_product
 from ._library import ffi, hold, lib, new, path_of, program
+from ._node import Key, identity, signer
 from ._options import PathLike, ProductOptions, milliseconds, product_options
 from ._plan import Plan, forecast, operand_views
 from ._reading import read
@@ -91,7 +92,8 @@ class Cluster:
     nodes: a number of local nodes, which are started as processes of this machine and simulate one
         domain each; or the path of a node file, whose nodes run already; or the lines of such a
         file as a list of str. None with `running`.
-    key: path of the coordinator's key, which nodes of a file must allow (`keygen`).
+    key: the coordinator's key, which nodes of a file must allow: a `Key`, or the path of a file of
+        `keygen`.
     running: use the nodes that `sherd cluster up` left running; a path: those of that folder.
     program: the command `sherd` that local nodes run; default: the one that belongs to the library.
     node_memory: budget of each local node in bytes; default: a share of this machine's.
@@ -120,7 +122,7 @@ class Cluster:
         self,
         nodes: Union[int, PathLike, list[str], None] = None,
         *,
-        key: Optional[PathLike] = None,
+        key: Union[Key, PathLike, None] = None,
         running: Union[bool, PathLike] = False,
         program: Optional[PathLike] = None,
         node_memory: Optional[int] = None,
@@ -143,7 +145,7 @@ class Cluster:
         where = new(
             "sherd_cluster_options",
             work=work,
-            key_file=_path(key),
+            **identity(key),
             node_memory=node_memory,
             program=_path(program) or _program(),
             unbound=not bind,
@@ -396,7 +398,7 @@ class Cluster:
             op=op,
             check=check,
             certificate=_path(certificate),
-            key_file=_path(key or self._key),
+            **signer(key or self._key),
         )
         self._run(work, progress, function)
         return made[0] if ndim == 1 else made
@@ -513,7 +515,7 @@ class Cluster:
             check=check,
             distance=check,
             certificate=_path(certificate),
-            key_file=_path(key or self._key),
+            **signer(key or self._key),
             meta=_path(metadata),
             meta_operation=operation,
             meta_reuse=reuse,

@@ -6,8 +6,8 @@ from typing import Any, Optional
 
 from ._arrays import matrix, view
 from ._errors import call
-from ._handle import made
-from ._library import ffi, lib, new, path_of, text_of
+from ._library import ffi, new, path_of
+from ._node import Key
 from ._options import PathLike
 from ._reading import read
 from ._records import Masks
@@ -15,18 +15,13 @@ from ._worker import ProgressOption, Worker, run_alone
 
 
 def keygen(path: PathLike) -> str:
-    """Makes a private key in a new file (mode 0600) and returns its fingerprint, which nodes must
-    allow.
+    """Makes a private key in a new file (mode 0600); returns its fingerprint.
 
-    Raises CannotOpen if the file exists.
+    Nodes allow a coordinator by the fingerprint. Raises CannotOpen if the file exists.
     """
-    key = made("sherd_identity")
-    call("sherd_identity_new", key)
-    try:
-        call("sherd_identity_save", key[0], path_of(path))
-        return text_of(lib.sherd_identity_key(key[0]))
-    finally:
-        lib.sherd_identity_free(key[0])
+    key = Key()
+    key.save(path)
+    return key.fingerprint
 
 
 def fingerprint(path: PathLike) -> str:
@@ -34,12 +29,7 @@ def fingerprint(path: PathLike) -> str:
 
     Raises CannotOpen, BadKey.
     """
-    key = made("sherd_identity")
-    call("sherd_identity_load", key, path_of(path))
-    try:
-        return text_of(lib.sherd_identity_key(key[0]))
-    finally:
-        lib.sherd_identity_free(key[0])
+    return Key(path).fingerprint
 
 
 def prepare(

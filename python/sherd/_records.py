@@ -843,6 +843,31 @@ class Control(Record):
 
 
 @dataclass(frozen=True)
+class NodeReport(Record):
+    """The counters of a node.
+
+    Attributes:
+        blocks_in: blocks stored
+        bytes_in: bytes of these blocks [bytes]
+        bytes_out: bytes of results [bytes]
+        sessions: connections of coordinators
+        memory_budget: budget for blocks, results [bytes]
+        memory_peak: most memory in use so far [bytes]
+        blas_core: kernels that compute
+        threads: compute threads
+    """
+
+    blocks_in: int
+    bytes_in: int
+    bytes_out: int
+    sessions: int
+    memory_budget: int
+    memory_peak: int
+    blas_core: str
+    threads: int
+
+
+@dataclass(frozen=True)
 class Progress(Record):
     """How far a call is.
 
@@ -903,5 +928,7 @@ Finding._units = {}
 Finding._struct = "sherd_audit_finding"
 Control._units = {}
 Control._struct = "sherd_audit_control"
+NodeReport._units = {"bytes_in": "bytes", "bytes_out": "bytes", "memory_budget": "bytes", "memory_peak": "bytes"}
+NodeReport._struct = "sherd_node_report"
 Progress._units = {"bytes_out": "bytes", "bytes_in": "bytes", "seconds": "s"}
 Progress._struct = "sherd_progress"

@@ -70,6 +70,9 @@ def _message(ctx: Any, level: int, text: Any) -> None:
     _log.log(_LEVELS.get(level, logging.INFO), "%s", in_python(text_of(text)))
 
 
+log_of_nodes = _message  # nodes call it on threads of their own, without a worker
+
+
 @callback("void(void *, const sherd_progress *)")
 def _progress(ctx: Any, p: Any) -> None:
     running: Future[Any] = ffi.from_handle(ctx)._running
