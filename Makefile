@@ -205,6 +205,20 @@ check-valgrind: ## the unit tests under valgrind
 	  WRAP="valgrind -q --leak-check=full --error-exitcode=99 --suppressions=tests/valgrind.supp" \
 	  TIMEOUT_FACTOR=20 $(MAKE) KINDS_ONLY=unit run-tests
 
+# The package installs the library of the tree; PyPI provides numpy, cffi and the tools.
+check-python: ## the Python package, in a virtual environment (needs PyPI); T=test_cluster.py for some
+	@tools/setup.sh python
+	+@$(MAKE) all $(B)/tests/system/node/prog_misbehave
+	@tools/check-python $(B) $(if $(T),$(addprefix $(CURDIR)/python/tests/,$(T)))
+
+wheel: ## a wheel with library, dependencies and command: build/python/wheel (needs PyPI)
+	@tools/setup.sh python
+	+@$(MAKE) all
+	@tools/wheel $(B)
+
+python-declarations: all ## generate what the Python package repeats of the headers and of the library
+	@/usr/bin/python3 python/generate.py include $(B)/libsherd.so python
+
 lint: ## layers, headers, names, format, parameters, packages, words and links
 	@tools/setup.sh lint
 	+@$(MAKE) run-lint
@@ -286,7 +300,7 @@ uninstall: ## remove what install put there
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: abi all help deps demo check run-tests check-asan check-tsan check-valgrind lint run-lint tidy clang-sources clang-tests clang-fuzzers \
+.PHONY: abi all help deps demo check run-tests check-asan check-tsan check-valgrind check-python wheel python-declarations lint run-lint tidy clang-sources clang-tests clang-fuzzers \
   format messages bench fuzz mutants install uninstall clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -5,6 +5,7 @@
 #   tools/setup.sh test           the same, and what the tests need (tools/packages-test.txt)
 #   tools/setup.sh lint           the same, and what `make lint` needs (marked for:lint in the test list)
 #   tools/setup.sh fuzz           likewise, for `make fuzz`
+#   tools/setup.sh python         likewise, for `make check-python` and `make wheel`
 #   tools/setup.sh --check build  installs nothing; prints what is missing and fails
 #
 # dpkg decides what is installed. On another system a package counts as installed if the commands and
@@ -16,8 +17,8 @@ check=no
 if [ "${1:-}" = --check ]; then check=yes; shift; fi
 case "${1:-}" in
 build) lists=tools/packages-build.txt ;;
-test | lint | fuzz) lists="tools/packages-build.txt tools/packages-test.txt" ;;
-*) echo "usage: tools/setup.sh [--check] build|test|lint|fuzz" >&2; exit 2 ;;
+test | lint | fuzz | python) lists="tools/packages-build.txt tools/packages-test.txt" ;;
+*) echo "usage: tools/setup.sh [--check] build|test|lint|fuzz|python" >&2; exit 2 ;;
 esac
 wanted='s/[#?].*//'
 [ "$1" = test ] || wanted="s/^? *\(.*for:$1\)/\1/; s/[#?].*//"

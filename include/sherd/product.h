@@ -322,6 +322,17 @@ SHERD_API void sherd_resident_free(sherd_resident *kept);
  */
 SHERD_API int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
                                        const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
+/**
+ * Writes the report of each further product and element-wise operation of m to *r, as
+ * sherd_multiply does; NULL: no more. Each of them first frees the arrays of *r and zeroes it
+ * (sherd_report_fini), so *r describes the last one. An operation that is computed on this machine
+ * leaves it as it is. With a kept operand, A and B of the report are those of the product that the
+ * nodes compute (sherd_multiplier_cluster). *r must stay valid until it is replaced or m is freed;
+ * the caller then frees its arrays. SHERD_EINVAL: m is not over a cluster, or the size of *r is not
+ * set.
+ */
+SHERD_API int sherd_multiplier_report_set(sherd_multiplier m, sherd_report *r,
+                                          sherd_diag *d) SHERD_MUST;
 
 #ifdef __cplusplus
 }

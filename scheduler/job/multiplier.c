@@ -17,6 +17,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "core/options.h"
 #include "core/rand.h"
 #include "core/wipe.h"
 #include "crypto/perm.h"
@@ -38,6 +39,7 @@ typedef struct remote {
     uint64_t uses;              /* number of uses of kept operands so far */
     sherd_multiplier local;     /* private schemes: element-wise operations are computed here */
     sherd__step_tables *tables; /* NULL: exposures and permutations are drawn from the seed */
+    sherd_report *report;       /* the caller's, or NULL */
 } remote;
 
 /* The meaning of each property is defined in sherd/scheme.h. */
@@ -78,6 +80,14 @@ static sherd_product_options options(remote *m, uint64_t operation)
     opt.seed_drawn = false;
     opt.operation = operation;
     return opt;
+}
+
+/* Returns where the report of an operation that starts now is written, without that of an earlier
+ * one; NULL: none is wanted. */
+static sherd_report *begin_report(const remote *m)
+{
+    if (m->report) sherd_report_fini(m->report);
+    return m->report;
 }
 
 /* Permutations of one product, with exposures that outlive it. */
@@ -191,13 +201,13 @@ static int remote_multiply(void *ctx, sherd_view a, sherd_view b, double *c, siz
     shuffles h;
     sherd_product_options opt = options(m, m->operation++);
     if (!takes_shuffles(m) || a.cols > UINT32_MAX || b.cols > UINT32_MAX)
-        return sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
+        return sherd_multiply(m->cluster, a, b, c, ldc, &opt, begin_report(m), d);
     int err = shuffles_init(&h, m,
                             &(drawing){ opt.operation, m->opt.operation, a.cols, a.cols, b.cols,
                                         NULL });
     if (err) return sherd__fail_to(d, err, "draw exposures");
     opt.shuffles = &h.s;
-    err = sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
+    err = sherd_multiply(m->cluster, a, b, c, ldc, &opt, begin_report(m), d);
     shuffles_fini(&h, a.cols);
     return err;
 }
@@ -450,12 +460,23 @@ static int multiply_windows(remote *m, const sherd_kept *k, const sherd__kept_pr
     return err;
 }
 
+/* The report is made in this version's struct, as in every call of a user. */
+static int multiply_shares(remote *m, const sherd_kept *k, const sherd__kept_product *p,
+                           sherd_diag *d)
+{
+    sherd_report made = { 0 }, *into = begin_report(m);
+    int err = sherd__kept_share_multiply(k->share, p, into ? &made : NULL, d);
+    if (made.nodes) sherd__result_write(into, &made, sizeof made);
+    sherd__wipe(&made, sizeof made); /* it contains the seed */
+    return err;
+}
+
 static int remote_multiply_kept(void *ctx, sherd_kept *k, sherd_rows which, bool transposed,
                                 sherd_view b, double *c, size_t ldc, sherd_diag *d)
 {
     remote *m = ctx;
     const sherd__kept_product product = { which, transposed, b, c, ldc };
-    if (k->share) return sherd__kept_share_multiply(k->share, &product, NULL, d);
+    if (k->share) return multiply_shares(m, k, &product, d);
     if (k->windows.count) return multiply_windows(m, k, &product, d);
     sherd_view some = sherd_view_sub(k->view, which.first, which.count, 0, k->view.cols);
     if (m->tables && !sherd__step_tables_keep(m->tables)) /* as in a validation of shuffled data */
@@ -475,7 +496,7 @@ static int remote_multiply_kept(void *ctx, sherd_kept *k, sherd_rows which, bool
     if (!err) err = send(m, k, dir, right, rows, d);
     if (!err)
         err = sherd_resident_multiply(dir->resident, sherd_view_t(b), t, cols,
-                                      m->tables ? &shown : NULL, d);
+                                      m->tables ? &shown : begin_report(m), d);
     if (dir->table) sherd__step_table_show(dir->table, &shown);
     sherd_report_fini(&shown);
     if (err) forget(m, dir); /* after a failure it is sent again */
@@ -503,7 +524,8 @@ static int remote_map(void *ctx, sherd_op op, sherd_view a, sherd_view b, double
     sherd_product_options opt = options(m, m->operation++);
     opt.exact = false;
     if (m->tables) opt.shuffles = &t.shuffles.s;
-    err = sherd_apply(m->cluster, op, a, b, out, ld, &opt, m->tables ? &t.shown : NULL, d);
+    err = sherd_apply(m->cluster, op, a, b, out, ld, &opt, m->tables ? &t.shown : begin_report(m),
+                      d);
     if (m->tables) by_table_end(&t);
     return err;
 }
@@ -567,6 +589,16 @@ int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
     }
     *out = (sherd_multiplier){ &remote_ops, m };
     return SHERD_OK;
+}
+
+int sherd_multiplier_report_set(sherd_multiplier m, sherd_report *r, sherd_diag *d)
+{
+    if (m.ops != &remote_ops)
+        return sherd__fail(d, SHERD_EINVAL, "sherd_multiplier_cluster makes one",
+                           "only a multiplier over a cluster has reports");
+    int err = r ? sherd__result_check(r, "sherd_report", d) : SHERD_OK;
+    if (!err) ((remote *)m.ctx)->report = r;
+    return err;
 }
 
 void sherd__multiplier_use_tables(sherd_multiplier m, sherd__step_tables *tables)

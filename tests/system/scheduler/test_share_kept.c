@@ -223,6 +223,50 @@ static void share1_keeps_an_operand_for_one_orientation(void **s)
     keep_end(&t);
 }
 
+/* Where nodes keep shares of X, and where they keep X as a right operand. */
+static void every_product_of_a_multiplier_writes_its_report(void **s)
+{
+    (void)s;
+    const sherd_scheme schemes[] = { SHERD_SHARE, SHERD_PLAIN };
+    for (unsigned i = 0; i < 2; i++) {
+        kept_case t;
+        sherd_diag d = { 0 };
+        sherd_report r = { .size = sizeof r };
+        sherd_product_options o = share_options(schemes[i], 0);
+        o.exact = true;
+        keep(&t, share_cluster, &o);
+        assert_int_equal(sherd_multiplier_report_set(t.m, &r, &d), 0);
+        kept_product(&t, false);
+        assert_int_equal(r.nodes, NODES);
+        assert_true(r.tasks > 0 && r.seconds > 0 && r.check_error < 1e-9);
+        uint64_t first = r.work_out, tasks = r.tasks;
+        kept_product(&t, false); /* X is at the nodes */
+        assert_true(r.work_out > 0 && r.work_out < first);
+        assert_int_equal(r.tasks, tasks);
+        assert_int_equal(sherd_multiplier_report_set(t.m, NULL, &d), 0);
+        uint64_t last = r.work_out;
+        kept_product(&t, true);
+        assert_int_equal(r.work_out, last);
+        sherd_report_fini(&r);
+        keep_end(&t);
+    }
+}
+
+static void only_a_multiplier_over_a_cluster_has_reports(void **s)
+{
+    (void)s;
+    sherd_multiplier here, there;
+    sherd_diag d = { 0 };
+    sherd_report r = { .size = sizeof r }, unset = { 0 };
+    sherd_product_options o = share_options(SHERD_SHARE, 0);
+    assert_int_equal(sherd_multiplier_local(&here, 0, &d), 0);
+    assert_int_equal(sherd_multiplier_report_set(here, &r, &d), SHERD_EINVAL);
+    sherd_multiplier_free(here);
+    assert_int_equal(sherd_multiplier_cluster(&there, share_cluster, &o, &d), 0);
+    assert_int_equal(sherd_multiplier_report_set(there, &unset, NULL), SHERD_EINVAL);
+    sherd_multiplier_free(there);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +275,8 @@ int main(void)
         cmocka_unit_test(a_node_may_be_lost_between_products_with_a_kept_operand),
         cmocka_unit_test(a_node_may_be_lost_within_a_product_with_a_kept_operand),
         cmocka_unit_test(a_node_that_lags_behind_does_not_delay_the_next_product),
+        cmocka_unit_test(every_product_of_a_multiplier_writes_its_report),
+        cmocka_unit_test(only_a_multiplier_over_a_cluster_has_reports),
         cmocka_unit_test(released_operands_are_freed_at_the_nodes),
     };
     return cmocka_run_group_tests_name("scheduler/share_kept", tests, share_begin, share_end);

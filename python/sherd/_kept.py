@@ -1,0 +1,146 @@
+"""Operands that stay at the nodes, and their products."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, NoReturn, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from ._arrays import as_in_numpy, doubles, matrix, view
+from ._errors import ClosedError, Error, InvalidArgument, WrongShape, call
+
+if TYPE_CHECKING:
+    from ._cluster import Cluster
+    from ._worker import Worker
+
+Array = npt.NDArray[np.float64]
+
+
+def _release(worker: Worker, nodes: Any, number: int) -> None:
+    if not worker.foreign:
+        worker.post(lambda: nodes.release(number))
+
+
+class _Operand:
+    """What an operand and its transpose have in common."""
+
+    ndim = 2
+    __array_ufunc__ = None  # so that ndarray @ operand is __rmatmul__
+
+    def __matmul__(self, other: Any) -> Array:
+        return _cluster_of(self)._run(kept_product(self, other), what="multiply")
+
+    def __rmatmul__(self, other: Any) -> Array:
+        return _cluster_of(self)._run(kept_product(other, self), what="multiply")
+
+    def __array__(self, *arguments: Any, **more: Any) -> NoReturn:
+        raise TypeError("a kept operand is at the nodes: keep the array if you need its values")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a kept operand cannot be pickled, since it belongs to a cluster of this process"
+        )
+
+
+class Kept(_Operand):
+    """A matrix K that `Cluster.keep` keeps at the nodes.
+
+    ``K @ B``, ``A @ K``, ``K.T @ D`` and ``A @ K.T`` compute products over the nodes; all of them
+    use the same shares. B, A and D are as in `Cluster.multiply`; the results are float64 arrays.
+    The nodes drop K when the object is freed, by `free`, or with the cluster.
+
+    Attributes:
+        shape: (rows, columns)
+        cluster: the cluster whose nodes keep it
+
+    Raises as `Cluster.multiply`.
+    """
+
+    def __init__(self, cluster: Cluster, number: int, shape: tuple[int, int]) -> None:
+        self.cluster = cluster
+        self.shape = shape
+        self._number = number
+        self._finish = weakref.finalize(self, _release, cluster._worker, cluster._nodes, number)
+        self._finish.atexit = False
+
+    @property
+    def T(self) -> KeptTransposed:  # noqa: N802
+        """The transpose, which uses the same shares."""
+        return KeptTransposed(self)
+
+    def free(self) -> None:
+        """Drops the operand at the nodes. A second call does nothing."""
+        self._finish()
+
+    def __repr__(self) -> str:
+        return f"<Kept: {self.shape[0]} x {self.shape[1]} at {len(self.cluster)} nodes>"
+
+
+class KeptTransposed(_Operand):
+    """The transpose of a kept operand."""
+
+    def __init__(self, kept: Kept) -> None:
+        self.T = kept
+        self.shape = (kept.shape[1], kept.shape[0])
+
+    def __repr__(self) -> str:
+        return f"<transpose of {self.T!r}>"
+
+
+AnyKept = Union[Kept, KeptTransposed]
+
+
+def _cluster_of(operand: Any) -> Cluster:
+    kept: Kept = operand.T if isinstance(operand, KeptTransposed) else operand
+    return kept.cluster
+
+
+def kept_product(a: Any, b: Any) -> Callable[[], Array]:
+    """Checks a product of which one operand is kept, and returns the function that computes it.
+
+    A @ K is computed as the transpose of K.T @ A.T.
+    """
+    if isinstance(a, _Operand) and isinstance(b, _Operand):
+        raise InvalidArgument(
+            "both operands of a product are kept",
+            "keep one of them, and pass the other as an array",
+        )
+    left = isinstance(a, _Operand)
+    operand = a if left else b
+    other, ndim = matrix(b, "B", column=True) if left else matrix(a, "A")
+    inner, outer = (other.shape[0], other.shape[1]) if left else (other.shape[1], other.shape[0])
+    if inner != operand.shape[1 if left else 0]:
+        shapes = operand.shape + other.shape if left else other.shape + operand.shape
+        raise WrongShape(
+            "A is {} x {} and B is {} x {}".format(*shapes), "A needs as many columns as B has rows"
+        )
+    transposed = isinstance(operand, KeptTransposed)
+    kept = operand.T if transposed else operand
+    rows = operand.shape[0 if left else 1]
+    out = np.empty((rows, outer))
+    factor = other if left else other.T
+    nodes = kept.cluster._nodes
+
+    def product() -> Array:
+        multiplier, pointer, report = nodes.kept.get(kept._number, (None, None, None))
+        if multiplier is None:
+            raise ClosedError("the kept operand was dropped", "keep the matrix again")
+        try:
+            call(
+                "sherd_multiplier_multiply_kept",
+                multiplier,
+                pointer,
+                transposed == left,
+                view(factor),
+                doubles(out),
+                outer,
+            )
+        except Error as e:
+            e.report = nodes.note(report) and nodes.report()
+            raise
+        nodes.note(report)
+        return as_in_numpy(out, 2, ndim) if left else as_in_numpy(out.T, ndim, 2)
+
+    return product

@@ -1,0 +1,51 @@
+"""Audits from Python."""
+
+import json
+
+import numpy as np
+import pytest
+
+import sherd
+
+RNG = np.random.default_rng(7)
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory):
+    """The record of one private product, with its operand."""
+    folder = tmp_path_factory.mktemp("audit") / "record"
+    x, w = RNG.random((200, 40)), RNG.random((40, 10))
+    with sherd.Cluster(4, scheme="share", record=folder) as c:
+        c.multiply(x, w)
+    return folder, x
+
+
+def test_nothing_is_found_in_the_record_of_a_private_product(record, tmp_path):
+    folder, x = record
+    a = sherd.audit(folder, data=x, coalitions=5)
+    assert a.flagged == [] and a.info.flagged == 0 and a.info.tests > 0 and a.info.nodes == 4
+    assert a.findings and all(c.flagged for c in a.controls) and a.unseen
+    assert a.html.startswith("<!") and json.loads(a.json)["nodes"] == 4
+    assert "beyond chance  0 findings" in str(a) and "<table>" in a._repr_html_()
+    a.save(tmp_path / "a.html")
+    assert oct((tmp_path / "a.html").stat().st_mode)[-3:] == "600"
+
+
+def test_permute_is_found_out():
+    a = sherd.simulate_audit("permute", 7, data=RNG.random((300, 49)), coalitions=2)
+    assert a.flagged and a.flagged[0].sentence and a.info.flagged == len(a.flagged)
+    assert repr(a) == f"<Audit: {len(a.flagged)} findings beyond chance in {a.info.tests} tests>"
+    assert max(map(len, str(a).splitlines())) <= 80 and a.flagged[0].sentence in a._repr_html_()
+
+
+def test_wrong_arguments(record, tmp_path):
+    folder, x = record
+    for call, error in (
+        (lambda: sherd.audit(tmp_path), sherd.Error),
+        (lambda: sherd.audit("/nowhere"), sherd.StoreError),
+        (lambda: sherd.audit(folder, data=x[:9]), sherd.Error),
+        (lambda: sherd.simulate_audit("share", 3), sherd.InvalidArgument),
+        (lambda: sherd.simulate_audit("plain", 0), sherd.InvalidArgument),
+    ):
+        with pytest.raises(error):
+            call()

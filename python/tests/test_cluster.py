@@ -1,0 +1,301 @@
+"""The life of a cluster: opening, closing, interrupts, threads, processes, faults."""
+
+import asyncio
+import concurrent.futures
+import copy
+import gc
+import logging
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import sherd
+
+RNG = np.random.default_rng(4)
+A = RNG.integers(-9, 10, (40, 30))
+B = RNG.integers(-9, 10, (30, 20))
+
+
+def is_usable(c, **options):
+    np.testing.assert_array_equal(c.multiply(A, B, **options), A @ B)
+
+
+# ---- opening and closing ---------------------------------------------------------------------
+
+
+def test_a_cluster_describes_its_nodes(shared):
+    assert len(shared) == 5 and shared.simulated
+    assert [n.name for n in shared.nodes] == [f"node-{i}" for i in range(1, 6)]
+    assert all(n.state == "up" and n.pid > 0 for n in shared.nodes)
+    assert repr(shared) == "<Cluster: 5 nodes, simulated on one host, share>"
+
+
+def test_a_closed_cluster_says_so():
+    c = sherd.Cluster(2, scheme="plain")
+    kept = c.keep(A)
+    with c:
+        is_usable(c)
+        kept @ B  # whose report is read later
+    c.close()
+    assert c.closed and repr(c) == "<Cluster: closed>" and c.report.tasks > 0
+    for call in (
+        lambda: c.multiply(A, B),
+        lambda: c.submit(A, B),
+        lambda: c.nodes,
+        lambda: kept @ B,
+        lambda: c.keep(A),
+        c.__enter__,
+    ):
+        with pytest.raises(sherd.ClosedError, match="the cluster is closed"):
+            call()
+    kept.free()
+
+
+def test_the_report_of_a_kept_product_outlives_its_operand():
+    with sherd.Cluster(2, scheme="plain") as c:
+        c.keep(A) @ B
+    assert c.report.nodes == 2 and c.report.tasks > 0
+
+
+def test_local_nodes_end_with_a_cluster_that_is_not_closed():
+    c = sherd.Cluster(2, scheme="plain")
+    pids = [n.pid for n in c.nodes]
+    del c
+    gc.collect()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_a_program_ends_without_closing():
+    code = "import sherd, numpy as np\nc = sherd.Cluster(2, scheme='plain')\n"
+    code += "k = c.keep(np.eye(3))\nf = c.submit(np.eye(300), np.eye(300))\nprint('end')"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "end\n", "")
+
+
+def test_too_few_nodes_are_found_before_any_is_started():
+    with pytest.raises(sherd.TooFewNodes) as e:
+        sherd.Cluster(2, scheme="share", colluding=3)
+    assert e.value.exit_code == 7 and e.value.hint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error"),
+    [
+        ((), {}, sherd.InvalidArgument),
+        ((3,), {"running": True}, sherd.InvalidArgument),
+        ((0,), {}, sherd.InvalidArgument),
+        ((2.5,), {}, TypeError),
+        (("/nowhere/nodes.txt",), {}, sherd.InvalidArgument),  # no key
+        ((3,), {"scheme": "secret"}, sherd.InvalidArgument),
+        ((3,), {"bits": 60}, sherd.InvalidArgument),
+        ((3,), {"bits": "wide"}, sherd.InvalidArgument),
+        ((3,), {"colluding": -1}, sherd.InvalidArgument),
+        ((3,), {"encoding": "zip"}, sherd.InvalidArgument),
+        ((3,), {"seed": b"short"}, sherd.InvalidArgument),
+        ((3,), {"timeout": -1}, sherd.InvalidArgument),
+        ((3,), {"program": "/nowhere/sherd"}, sherd.Error),
+    ],
+)
+def test_wrong_arguments_are_errors(arguments, options, error):
+    with pytest.raises(error), sherd.Cluster(*arguments, **options) as c:
+        c.multiply(A, B)
+
+
+def test_an_unknown_option_is_named_with_the_nearest_one(plain):
+    with pytest.raises(TypeError, match="no option 'schema': did you mean 'scheme'"):
+        plain.multiply(A, B, schema="plain")
+
+
+def test_nodes_of_a_list_are_reached(tmp_path, monkeypatch):
+    """`sherd cluster up` and a node file; a key that nodes do not allow is refused."""
+    command = os.environ.get("SHERD") or os.path.join(os.path.dirname(sherd.library), "sherd")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    folder = tmp_path / "sherd"
+    run = [command, "cluster"]
+    subprocess.run([*run, "up", "-n", "3"], check=True, capture_output=True)
+    try:
+        for running in (True, folder):
+            with sherd.Cluster(running=running, scheme="plain") as c:
+                is_usable(c)
+                assert len(c) == 3
+        nodes = folder / "nodes"
+        with sherd.Cluster(nodes, key=folder / "key", scheme="plain") as c:
+            is_usable(c)
+        with sherd.Cluster(nodes.read_text().splitlines(), key=folder / "key", scheme="plain") as c:
+            is_usable(c)
+        sherd.keygen(tmp_path / "other.key")
+        with pytest.raises(sherd.Error):
+            sherd.Cluster(nodes, key=tmp_path / "other.key", connect_timeout=5)
+        with pytest.raises(sherd.CannotOpen, match="/nowhere/nodes.txt"):
+            sherd.Cluster("/nowhere/nodes.txt", key=folder / "key")
+        with pytest.raises(sherd.Malformed, match="no line|list"):
+            sherd.Cluster(["no line"], key=folder / "key")
+    finally:
+        subprocess.run([*run, "down"], check=True, capture_output=True)
+
+
+# ---- threads and processes -------------------------------------------------------------------
+
+
+def test_any_thread_may_call(shared):
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for got in pool.map(lambda i: shared.multiply(A + i, B), range(8)):
+            assert got.shape == (40, 20)
+    is_usable(shared)
+
+
+def test_a_copy_is_the_same_cluster(shared):
+    assert copy.copy(shared) is shared and copy.deepcopy({"c": shared})["c"] is shared
+
+
+def test_pickling_is_refused_with_a_sentence(shared):
+    for x in (shared, shared.keep(A), shared.keep(A).T):
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            pickle.dumps(x)
+
+
+def test_a_forked_process_is_refused_and_does_no_harm(shared):
+    kept = shared.keep(A)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # 3.12 warns of threads
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            for call in (lambda: shared.multiply(A, B), lambda: kept @ B):
+                try:
+                    call()
+                except sherd.ClosedError as e:
+                    status = 0 if "forked" in e.message and "spawn" in e.hint else 2
+            shared.close()
+            kept.free()
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    is_usable(shared)
+    np.testing.assert_array_equal(kept @ B, A @ B)
+
+
+def test_a_callback_that_calls_its_cluster_is_refused(shared):
+    with pytest.raises(sherd.ClosedError, match="a callback of a call"):
+        shared.multiply(A, B, progress=lambda p: shared.multiply(A, B))
+    is_usable(shared)
+
+
+# ---- submit, cancel, interrupts --------------------------------------------------------------
+
+
+def test_submit_queues_and_can_be_awaited(shared):
+    futures = [shared.submit(A + i, B) for i in range(5)]
+    assert isinstance(futures[0], concurrent.futures.Future)
+    for f in concurrent.futures.as_completed(futures):
+        assert f.result().shape == (40, 20)
+    np.testing.assert_array_equal(futures[4].result(), (A + 4) @ B)
+
+    async def several():
+        return await asyncio.gather(*(shared.submit(A, B) for _ in range(3)))
+
+    for got in asyncio.run(several()):
+        np.testing.assert_array_equal(got, A @ B)
+
+
+def test_a_submitted_product_raises_its_error(shared):
+    f = shared.submit(A * np.nan, B)
+    with pytest.raises(sherd.OutOfRange) as e:
+        f.result()
+    assert e.value.exit_code == 11
+    with pytest.raises(sherd.WrongShape):
+        shared.submit(A, A)
+
+
+def test_a_running_product_is_cancelled(misbehaving):
+    c = misbehaving("minute@node-5", 5, scheme="share")
+    running = threading.Event()
+    f = c.submit(A, B, progress=lambda p: running.set())
+    later = c.submit(A, B)
+    assert running.wait(100)
+    assert later.cancel() and later.cancelled()
+    assert f.cancel()
+    with pytest.raises(concurrent.futures.CancelledError):
+        f.result(timeout=50)
+    is_usable(c, spare=1)
+
+
+def test_an_interrupt_ends_a_product_and_leaves_a_usable_cluster(misbehaving):
+    c = misbehaving("minute@node-5", 5, scheme="share")
+    sent = []
+
+    def interrupt(p):
+        if not sent:
+            sent.append(os.kill(os.getpid(), signal.SIGINT))
+
+    with pytest.raises(KeyboardInterrupt):
+        c.multiply(A, B, progress=interrupt)
+    assert sent and c.report.tasks < 5  # node-5 would have answered after a minute
+    is_usable(c, spare=1)
+
+
+def test_an_exception_of_a_callback_ends_the_product(misbehaving):
+    c = misbehaving("minute@node-5", 5, scheme="share")
+    with pytest.raises(ZeroDivisionError):
+        c.multiply(A, B, progress=lambda p: 1 / 0)
+    is_usable(c, spare=1)
+
+
+def test_the_time_limit_expires(misbehaving):
+    c = misbehaving("minute@node-5", 5, scheme="share")
+    with pytest.raises(sherd.Timeout) as e:
+        c.multiply(A, B, timeout=2)
+    assert isinstance(e.value, TimeoutError) and e.value.exit_code == 124
+    assert e.value.report is c.report
+
+
+# ---- faults ----------------------------------------------------------------------------------
+
+
+def test_killed_nodes_are_lost_until_too_few_are_left(caplog):
+    with sherd.Cluster(5, scheme="share", spare=1) as c, caplog.at_level(logging.WARNING, "sherd"):
+        os.kill(c.nodes[1].pid, signal.SIGKILL)
+        while [n.state for n in c.nodes].count("up") == 5:
+            is_usable(c)
+        assert "node-2" in caplog.text
+        for node in c.nodes[2:]:
+            os.kill(node.pid, signal.SIGKILL)
+        with pytest.raises(sherd.TooFewNodes) as e:
+            c.multiply(A, B)
+        assert e.value.exit_code == 7
+
+
+def test_a_liar_is_banned_and_named(misbehaving, caplog):
+    c = misbehaving("wrong@node-3", 5, scheme="share", spare=1)
+    with caplog.at_level(logging.WARNING, "sherd"):
+        while not c.report or not c.report.liars:  # its answer may come too late to be read
+            is_usable(c)
+    assert c.report.liars == ["node-3"] and "node-3" in caplog.text
+    assert c.nodes[2].state == "banned" and "banned: node-3" in str(c.report)
+    is_usable(c)
+
+
+def test_a_liar_fails_a_strict_product(misbehaving):
+    c = misbehaving("wrong@node-2", 2, scheme="plain", strict=True, exact=True)
+    with pytest.raises(sherd.WrongResult, match="node-2") as e:
+        c.multiply(A, B)
+    assert e.value.exit_code == 8 and e.value.report.liars == ["node-2"]
+
+
+def test_the_report_names_a_slow_node(misbehaving):
+    c = misbehaving("slow@node-2", 3, scheme="share", colluding=1)
+    for _ in range(20):  # on a busy machine the others may be as slow
+        is_usable(c)
+        if c.report.slowest == "node-2":
+            break
+    assert c.report.slowest == "node-2" and "waited for node-2" in str(c.report)

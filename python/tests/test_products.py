@@ -1,0 +1,294 @@
+"""Products, kept operands, their reports, certificates and forecasts."""
+
+import gc
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import sherd
+
+
+def test_a_private_product_is_that_of_numpy(shared, operands):
+    a, b = operands
+    got = shared.multiply(a, b, check=True)
+    np.testing.assert_array_equal(got, a @ b)
+    r = shared.report
+    assert r.nodes == 5 and r.check.equal and r.check.entries == got.size
+    assert 0 < r.check_error < 1e-9 and r.distance.largest == 0
+    assert [n.name for n in r.by_node] == [f"node-{i}" for i in range(1, 6)]
+    assert sum(r.bytes_out) > a.size + b.size and r.exposed_a == [0.0] * 5
+
+
+def test_a_report_reads_well(shared, operands):
+    shared.multiply(*operands, check=True)
+    text, page = str(shared.report), shared.report._repr_html_()
+    assert "every answer was checked: a wrong one passes with probability 2^-" in text
+    assert "equal to the result of this machine, bit for bit (800 entries)" in text
+    assert "from which nothing is hidden" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert page.startswith("<table>") and "node-5" in page
+    assert shared.report.seed.hex() not in text + page + repr(shared.report)
+    assert shared.report.to_dict()["nodes"] == 5
+
+
+@pytest.mark.parametrize("scheme", ["permute", "plain", "share", "share1"])
+def test_every_scheme_computes_the_product(shared, operands, scheme):
+    a, b = operands
+    np.testing.assert_array_equal(shared.multiply(a, b, scheme=scheme, exact=True), a @ b)
+
+
+def test_bits_imply_exact_arithmetic(plain):
+    rng = np.random.default_rng(2)
+    a, b = rng.random((20, 30)), rng.random((30, 10))
+    plain.multiply(a, b, bits=12)
+    assert (plain.report.bits_a, plain.report.bits_b) == (12, 12)
+    plain.multiply(a, b)
+    assert plain.report.bits_a == 0 and plain.report.check_tolerant
+
+
+def test_blind_products_use_up_masks(operands, tmp_path):
+    a, b = operands
+    masks = sherd.prepare(b, tmp_path / "B.masks", rows=100, bits=8, bits_b=8)
+    assert (masks.rows, masks.left) == (100, 100)
+    with sherd.Cluster(1, scheme="blind", masks=tmp_path / "B.masks") as c:
+        np.testing.assert_array_equal(c.multiply(a, b), a @ b)
+        assert c.report.masks_left == 60 == sherd.masks(tmp_path / "B.masks").left
+        c.multiply(a, b)
+        with pytest.raises(sherd.Error):
+            c.multiply(a, b)
+
+
+@pytest.fixture(autouse=True)
+def own_state(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def test_values_that_fixed_point_cannot_hold(shared, operands):
+    a, b = operands
+    with pytest.raises(sherd.OutOfRange, match="B: row 0, column 0 is NaN") as e:
+        shared.multiply(a, b * np.nan)
+    assert e.value.exit_code == 11 and e.value.hint and e.value.name == "ERANGE"
+
+
+def test_elementwise_functions(plain, operands):
+    a = operands[0] / 100
+    np.testing.assert_allclose(plain.apply("sigmoid", a, check=True), 1 / (1 + np.exp(-a)))
+    np.testing.assert_array_equal(plain.apply("minus", a, a), a * 0)
+    assert plain.apply("relu", a[0]).shape == a[0].shape
+    for arguments in (("sine", a), ("tanh", a, a), ("minus", a), ("dot", a, a)):
+        with pytest.raises(sherd.InvalidArgument):
+            plain.apply(*arguments)
+
+
+# ---- kept operands ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["share", "plain", "permute"])
+def test_a_kept_operand_serves_all_products(shared, operands, scheme):
+    x, w = operands
+    d = np.arange(80).reshape(40, 2)
+    k = shared.keep(x, scheme=scheme, exact=True)
+    assert k.shape == x.shape and k.T.shape == x.T.shape and k.T.T is k and k.ndim == 2
+    for got, want in (
+        (k @ w, x @ w),
+        (d.T @ k, d.T @ x),
+        (k.T @ d, x.T @ d),
+        (w.T @ k.T, w.T @ x.T),
+        (k @ w[:, 0], x @ w[:, 0]),
+        (d[:, 0] @ k, d[:, 0] @ x),
+        (shared.multiply(k, w), x @ w),
+        (shared.submit(d.T, k).result(), d.T @ x),
+    ):
+        assert got.shape == want.shape
+        np.testing.assert_array_equal(got, want)
+
+
+def test_its_shares_are_sent_once(shared):
+    x, w = np.ones((600, 300)), np.ones((300, 2))
+    k = shared.keep(x)
+    k @ w
+    first = sum(shared.report.bytes_out)
+    k @ w
+    again = sum(shared.report.bytes_out)
+    k.T @ np.ones((600, 2))
+    assert again < first / 20 and sum(shared.report.bytes_out) < first / 20
+    assert shared.report.check_error < 1e-9
+
+
+def test_the_values_are_copied_when_it_is_kept(shared, operands):
+    x, w = operands
+    mine = x.copy()
+    k = shared.keep(mine)
+    mine[:] = 0
+    np.testing.assert_array_equal(k @ w, x @ w)
+
+
+def test_a_freed_operand_is_dropped(shared, operands):
+    x, w = operands
+    k = shared.keep(x)
+    number = k._number
+    k.free()
+    k.free()
+    with pytest.raises(sherd.ClosedError, match="was dropped"):
+        k @ w
+    k = shared.keep(x)
+    number = k._number
+    del k
+    gc.collect()
+    assert len(shared.nodes) == 5  # a call, before which the queue is empty
+    assert number not in shared._nodes.kept
+
+
+def test_what_a_kept_operand_cannot_do(shared, operands):
+    x, w = operands
+    k = shared.keep(x)
+    with pytest.raises(sherd.WrongShape, match="A is 40 x 30 and B is 40 x 30"):
+        k @ x
+    with pytest.raises(sherd.WrongShape, match="A is 30 x 20 and B is 40 x 30"):
+        w @ k
+    with pytest.raises(sherd.InvalidArgument, match="both operands"):
+        k @ k.T
+    with pytest.raises(TypeError, match="at the nodes"):
+        np.asarray(k)
+    with pytest.raises(TypeError):
+        k + x
+    with pytest.raises(sherd.InvalidArgument, match="the options that it was kept with"):
+        shared.multiply(k, w, check=True)
+    with pytest.raises(sherd.WrongShape):
+        shared.keep(x[0])
+    with pytest.raises(sherd.OutOfRange):
+        shared.keep(x * np.nan) @ w
+    with pytest.raises(sherd.Unsupported):
+        shared.keep(x, scheme="share1").T @ x
+
+
+# ---- certificates ----------------------------------------------------------------------------
+
+
+def test_a_certificate_is_verified(shared, operands, tmp_path):
+    a, b = operands
+    key = sherd.keygen(tmp_path / "me.key")
+    assert key == sherd.fingerprint(tmp_path / "me.key") and key.startswith("sha256:")
+    path = tmp_path / "C.json"
+    got = shared.multiply(a, b, certificate=path, key=tmp_path / "me.key")
+    found = sherd.verify(path, a, b, got, signer=key)
+    assert found.equal and found.entries == got.size
+    c = sherd.Certificate(path)
+    assert (c.info.scheme, c.info.signer, len(c.nodes)) == ("share", key, 5)
+    assert [(m.rows, m.cols, m.dtype) for m in c.matrices][2] == (40, 20, "<f8")
+    with pytest.raises(sherd.Differs) as e:
+        sherd.verify(path, a, b, got + 1)
+    assert e.value.exit_code == 9
+    with pytest.raises(sherd.Malformed):
+        sherd.verify(path, a + 1, b, got)
+    with pytest.raises(sherd.InvalidArgument):
+        sherd.verify(path, a, got)
+    with pytest.raises(sherd.AuthenticationFailed):
+        sherd.verify(path, a, b, got, signer="sha256:" + "A" * 43)
+    path.write_text(path.read_text().replace('"share"', '"blind"'))
+    with pytest.raises(sherd.AuthenticationFailed):
+        sherd.verify(path, a, b, got)
+
+
+def test_vectors_of_a_certificate(shared, operands, tmp_path):
+    a, b = operands
+    path = tmp_path / "C.json"
+    for x, y in ((a[0], b), (a, b[:, 0]), (a[0], b[:, 0])):
+        assert sherd.verify(
+            path, x, y, np.atleast_1d(shared.multiply(x, y, certificate=path))
+        ).equal
+
+
+def test_no_certificate_without_a_usable_key(shared, operands, tmp_path):
+    (tmp_path / "bad.key").write_text("no key")
+    (tmp_path / "bad.key").chmod(0o600)
+    with pytest.raises(sherd.BadKey):
+        shared.multiply(*operands, certificate=tmp_path / "C.json", key=tmp_path / "bad.key")
+    assert not (tmp_path / "C.json").exists()
+    sherd.keygen(tmp_path / "me.key")
+    with pytest.raises(sherd.CannotOpen):
+        sherd.keygen(tmp_path / "me.key")
+
+
+# ---- forecasts -------------------------------------------------------------------------------
+
+
+def test_a_plan_is_a_table_of_all_schemes(operands):
+    p = sherd.plan(*operands, nodes=5, measure=False)
+    assert p.shape == (40, 30, 20)
+    by_scheme = {c.name.split(",")[0]: c for c in p.choices}
+    assert set(by_scheme) == {"permute", "plain", "share", "share1"}
+    assert by_scheme["share"].private and not by_scheme["permute"].private
+    assert by_scheme["plain"].forecast.exposure_b == 1 and by_scheme["share"].forecast.bytes_out > 0
+    text, page = str(p), p._repr_html_()
+    assert "40 x 30 times 30 x 20" in text and "not private" in text
+    assert by_scheme["share"].learns == "no single domain learns anything of A or B"
+    wide = sherd.plan(*operands, nodes=9, colluding=2, scheme="share", measure=False)
+    assert wide[0].learns == "any 2 domains together learn nothing of A or B"
+    assert max(map(len, text.splitlines())) <= 80 and "<table>" in page
+
+
+def test_a_plan_says_why_a_choice_is_not_possible():
+    p = sherd.plan(shape=(100, 100, 100), nodes=2, measure=False)
+    refused = [c for c in p.choices if c.error]
+    assert refused and refused[0].forecast is None and isinstance(refused[0].error, sherd.Error)
+    assert "share, 1 colluding: " in str(p)
+
+
+def test_the_forecast_of_a_cluster_is_that_of_its_product(shared, operands):
+    p = shared.plan(*operands)
+    assert p[0].name.startswith("share") and p[0].forecast.seconds > 0
+    shared.multiply(*operands)
+    assert shared.report.work_out <= p[0].forecast.bytes_out
+
+
+def test_wrong_arguments_of_a_plan(operands):
+    for arguments in (
+        {"nodes": 3},
+        {"shape": (1, 2, 3)},
+        {"nodes": 3, "shape": (0, 2, 3)},
+        {"a": operands[0], "b": operands[1], "shape": (1, 2, 3), "nodes": 3},
+    ):
+        with pytest.raises(ValueError):
+            sherd.plan(**arguments)
+
+
+# ---- progress --------------------------------------------------------------------------------
+
+
+def test_progress_is_reported_to_a_function(shared, operands):
+    seen = []
+    shared.multiply(*operands, progress=seen.append)
+    assert seen and seen[-1].done == seen[-1].total and seen[-1].nodes_up == 5
+    shared.multiply(*operands)
+    assert seen[-1].seconds < 60
+
+
+def test_progress_is_a_bar_where_tqdm_is_installed(shared, operands, monkeypatch):
+    bars = []
+
+    class Bar:
+        def __init__(self, desc, leave):
+            self.desc, self.closed = desc, False
+            bars.append(self)
+
+        def refresh(self):
+            pass
+
+        def close(self):
+            self.closed = True
+
+    module = types.ModuleType("tqdm.auto")
+    module.tqdm = Bar
+    monkeypatch.setitem(sys.modules, "tqdm.auto", module)
+    shared.multiply(*operands, progress=True)
+    assert [b.desc for b in bars] == ["multiply"] and bars[0].closed
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    shared.multiply(*operands, progress=True)
+
+
+def test_schemes_are_described():
+    found = {s.name: s for s in sherd.schemes()}
+    assert found["share"].hides_a and found["share"].hides_b and not found["permute"].hides_a
