@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,24 +66,53 @@ static void a_returned_buffer_is_reused_for_lengths_that_fill_it(void **state)
     sherd__buffers_free(b);
 }
 
-static void trimming_frees_idle_buffers_only(void **state)
+static bool all_are(const uint8_t *p, size_t len, uint8_t x)
+{
+    for (size_t i = 0; i < len; i++)
+        if (p[i] != x) return false;
+    return true;
+}
+
+static void idle_buffers_are_wiped_between_jobs_and_stay(void **state)
 {
     (void)state;
+    enum { LEN = 100000 };
     sherd__buffers *b = fresh();
-    uint8_t *kept = sherd__buffers_get(b, 100000), *idle = sherd__buffers_get(b, 100000);
-    memset(kept, 3, 100000);
+    uint8_t *used = sherd__buffers_get(b, LEN), *idle = sherd__buffers_get(b, LEN);
+    memset(used, 3, LEN);
+    memset(idle, 4, LEN);
     sherd__buffers_give(b, idle);
-    sherd__buffers_trim(b);
-    sherd__buffers_trim(b);
-    for (size_t i = 0; i < 100000; i += 99) assert_int_equal(kept[i], 3);
-    (void)sherd__alloc_fail_nth(1); /* no buffer is idle: it must allocate */
-    assert_null(sherd__buffers_get(b, 100000));
+    uint8_t *again = sherd__buffers_get(b, LEN - 9999); /* its end holds what was there before */
+    assert_ptr_equal(again, idle);
+    sherd__buffers_give(b, again);
+    sherd__buffers_rest(b);
+    sherd__buffers_rest(b);
+    assert_true(all_are(used, LEN, 3));
+    (void)sherd__alloc_fail_nth(1); /* it is not allocated again */
+    assert_ptr_equal(sherd__buffers_get(b, LEN), idle);
     (void)sherd__alloc_fail_nth(0);
-    sherd__buffers_give(b, kept);
-    (void)sherd__alloc_fail_nth(1); /* now one is idle */
-    assert_ptr_equal(sherd__buffers_get(b, 100000), kept);
+    assert_true(all_are(idle, LEN, 0));
+    sherd__buffers_give(b, idle);
+    sherd__buffers_give(b, used);
+    sherd__buffers_free(b);
+}
+
+static void only_some_idle_memory_stays_between_jobs(void **state)
+{
+    (void)state;
+    enum { COUNT = 12 };
+    const size_t len = SHERD__BUFFERS_KEPT / 8;
+    sherd__buffers *b = fresh();
+    uint8_t *got[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) assert_non_null(got[i] = sherd__buffers_get(b, len));
+    for (unsigned i = 0; i < COUNT; i++) sherd__buffers_give(b, got[i]);
+    sherd__buffers_rest(b);
+    (void)sherd__alloc_fail_nth(1);
+    for (unsigned i = 0; i < 8; i++) /* those that were given back last, the last one first */
+        assert_ptr_equal(sherd__buffers_get(b, len), got[COUNT - 1 - i]);
+    assert_null(sherd__buffers_get(b, len));
     (void)sherd__alloc_fail_nth(0);
-    sherd__buffers_give(b, kept);
+    for (unsigned i = 0; i < 8; i++) sherd__buffers_give(b, got[COUNT - 1 - i]);
     sherd__buffers_free(b);
 }
 
@@ -147,7 +177,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buffers_of_any_length_do_not_overlap),
         cmocka_unit_test(a_returned_buffer_is_reused_for_lengths_that_fill_it),
-        cmocka_unit_test(trimming_frees_idle_buffers_only),
+        cmocka_unit_test(idle_buffers_are_wiped_between_jobs_and_stay),
+        cmocka_unit_test(only_some_idle_memory_stays_between_jobs),
         cmocka_unit_test(idle_buffers_beyond_the_limit_are_freed),
         cmocka_unit_test(lengths_that_overflow_are_refused),
         cmocka_unit_test(another_thread_may_return_buffers),
