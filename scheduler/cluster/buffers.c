@@ -1,7 +1,7 @@
 /*
  * A short list of idle buffers under a mutex. Each buffer records its capacity. A buffer is used
- * again only for a length of at least half its capacity. The number of idle buffers is limited.
- * Between jobs they are wiped, and only some of them are kept.
+ * again only for a length of at least half its capacity. Idle buffers are limited in number and
+ * bytes. Between jobs they are wiped, and only some of them are kept.
  */
 #include "scheduler/cluster/buffers.h"
 
@@ -13,7 +13,8 @@
 #include "core/bytes.h"
 #include "core/wipe.h"
 
-#define IDLE_MAX 64u
+#define IDLE_MAX 1024u /* 63 nodes have 250 answers in progress */
+#define IDLE_BYTES ((size_t)256 << 20)
 /* Capacities are multiples of this, because answers of one job differ slightly in length. */
 #define ROUND 65536u
 
@@ -27,6 +28,7 @@ struct sherd__buffers {
     pthread_mutex_t lock;
     buffer *idle[IDLE_MAX];
     unsigned count;
+    size_t bytes; /* capacity of the idle ones */
 };
 
 int sherd__buffers_new(sherd__buffers **out)
@@ -49,6 +51,7 @@ static void settle(sherd__buffers *b, size_t keep)
         if (stays) sherd__wipe(at->bytes, at->used);
         else sherd__wipe_pages(at->bytes, at->used);
         at->used = 0;
+        if (!stays) b->bytes -= at->capacity;
         if (stays) keep -= at->capacity;
         if (stays) kept[count++] = at;
         else sherd__free(at);
@@ -79,6 +82,7 @@ uint8_t *sherd__buffers_get(sherd__buffers *b, uint64_t len)
         if (has < len || (has > ROUND && has / 2 > len)) continue;
         found = b->idle[i];
         b->idle[i] = b->idle[--b->count];
+        b->bytes -= found->capacity;
     }
     pthread_mutex_unlock(&b->lock);
     if (found && found->used < len) found->used = (size_t)len;
@@ -98,7 +102,8 @@ void sherd__buffers_give(sherd__buffers *b, uint8_t *bytes)
     if (!bytes) return;
     buffer *back = (buffer *)(void *)(bytes - offsetof(buffer, bytes));
     pthread_mutex_lock(&b->lock);
-    if (b->count < IDLE_MAX) {
+    if (b->count < IDLE_MAX && back->capacity <= IDLE_BYTES - b->bytes) {
+        b->bytes += back->capacity;
         b->idle[b->count++] = back;
         back = NULL;
     }

@@ -116,20 +116,30 @@ static void only_some_idle_memory_stays_between_jobs(void **state)
     sherd__buffers_free(b);
 }
 
-static void idle_buffers_beyond_the_limit_are_freed(void **state)
+/* Takes and returns `count` buffers of len bytes, and returns how many of them are idle then. */
+static unsigned idle_of(unsigned count, size_t len)
+{
+    sherd__buffers *b = fresh();
+    uint8_t **got = calloc(count + 1, sizeof *got);
+    unsigned idle = 0;
+    for (unsigned i = 0; i < count; i++) assert_non_null(got[i] = sherd__buffers_get(b, len));
+    for (unsigned i = 0; i < count; i++) sherd__buffers_give(b, got[i]);
+    (void)sherd__alloc_fail_nth(1);
+    while ((got[idle] = sherd__buffers_get(b, len))) idle++;
+    (void)sherd__alloc_fail_nth(0);
+    for (unsigned i = 0; i < idle; i++) sherd__buffers_give(b, got[i]);
+    sherd__buffers_free(b);
+    free(got);
+    return idle;
+}
+
+static void idle_buffers_beyond_the_limits_are_freed(void **state)
 {
     (void)state;
-    sherd__buffers *b = fresh();
-    uint8_t *got[200];
-    for (unsigned i = 0; i < 200; i++) assert_non_null(got[i] = sherd__buffers_get(b, 70000));
-    for (unsigned i = 0; i < 200; i++) sherd__buffers_give(b, got[i]);
-    (void)sherd__alloc_fail_nth(1);
-    unsigned waiting = 0;
-    while ((got[waiting] = sherd__buffers_get(b, 70000))) waiting++;
-    (void)sherd__alloc_fail_nth(0);
-    assert_true(waiting >= 16 && waiting < 200);
-    while (waiting) sherd__buffers_give(b, got[--waiting]);
-    sherd__buffers_free(b);
+    assert_int_equal(idle_of(300, 70000), 300); /* as many answers as 63 nodes have in progress */
+    unsigned many = idle_of(2000, 70000), large = idle_of(40, 16 << 20);
+    assert_true(many >= 300 && many < 2000);
+    assert_true(large >= 8 && large < 40);
 }
 
 static void lengths_that_overflow_are_refused(void **state)
@@ -179,7 +189,7 @@ int main(void)
         cmocka_unit_test(a_returned_buffer_is_reused_for_lengths_that_fill_it),
         cmocka_unit_test(idle_buffers_are_wiped_between_jobs_and_stay),
         cmocka_unit_test(only_some_idle_memory_stays_between_jobs),
-        cmocka_unit_test(idle_buffers_beyond_the_limit_are_freed),
+        cmocka_unit_test(idle_buffers_beyond_the_limits_are_freed),
         cmocka_unit_test(lengths_that_overflow_are_refused),
         cmocka_unit_test(another_thread_may_return_buffers),
     };
