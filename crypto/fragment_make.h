@@ -29,6 +29,15 @@ int sherd__fragment_take(sherd__fragment **out, const sherd__fragment_info *info
                          void (*release)(void *ctx, uint8_t *bytes, uint64_t len),
                          void *ctx) SHERD_MUST;
 
+/** Memory for bodies that is used again for others: get returns len bytes, uninitialised, or NULL;
+ *  give takes them back, and is a `release` of sherd__fragment_take. Called on any thread. Where
+ *  get is NULL, bodies come from core/alloc.h. */
+typedef struct sherd__body_memory {
+    uint8_t *(*get)(void *ctx, uint64_t len);
+    void (*give)(void *ctx, uint8_t *bytes, uint64_t len);
+    void *ctx;
+} sherd__body_memory;
+
 /**
  * Checks that an info can describe a body: known origin, dtype and encoding; groups and primes
  * within limits; len = 8*groups + the size that follows from rows, cols and dtype where it is

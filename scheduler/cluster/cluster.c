@@ -295,7 +295,8 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
         paces[i] = c->nodes[i].speed;
     }
     pthread_mutex_unlock(&c->lock);
-    *out = (sherd__nodes){ .count = c->count,
+    *out = (sherd__nodes){ .bodies = { sherd__buffers_body, sherd__buffers_unplace, c->answers },
+                           .count = c->count,
                            .domain = c->domain_of,
                            .domains = c->domains,
                            .memory = least,

@@ -373,11 +373,11 @@ static void release_job(sherd_cluster *c)
     c->work.ops->rest(c->work.ctx);
     flush_touched(c); /* notifies nodes now of what they may drop */
     c->work = (sherd__work){ 0 };
-    sherd__buffers_trim(c->answers);
     pthread_mutex_lock(&c->lock);
     c->job_done = true;
     pthread_cond_signal(&c->changed);
     pthread_mutex_unlock(&c->lock);
+    sherd__buffers_rest(c->answers); /* the caller need not wait for it */
 }
 
 static void end_job(sherd_cluster *c)

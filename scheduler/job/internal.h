@@ -186,6 +186,9 @@ void sherd__job_trial_forget(sherd__job *j, job_node *n);
 /* relieve.c: takes a cell back from a slow node for a node that has nothing to do, and returns it;
  * cells_len: none. */
 uint64_t sherd__job_relieve(sherd__job *j, uint32_t idle);
+/** Returns whether an idle node should be given this cell of another one's slot: not if a panel of
+ *  A would have to be sent to it for work that its owner will soon have done. */
+bool sherd__job_may_help(const sherd__job *j, uint32_t node, uint64_t ordinal);
 
 /* send.c */
 void sherd__job_cell_done(sherd__job *j, uint64_t ordinal);

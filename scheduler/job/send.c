@@ -231,8 +231,9 @@ static uint64_t next_cell(sherd__job *j, uint32_t node)
     }
     for (uint32_t s = 0; best == UINT64_MAX && helps && s < j->shape.slots; s++) {
         uint64_t pos = sherd__job_first_todo(j, s);
-        if (pos < end && sherd__ledger_may(j->o.ledger, j->nodes[node].domain,
-                                           job_cell_at(j, job_ordinal(j, s, pos))))
+        if (pos < end && sherd__job_may_help(j, node, job_ordinal(j, s, pos)) &&
+            sherd__ledger_may(j->o.ledger, j->nodes[node].domain,
+                              job_cell_at(j, job_ordinal(j, s, pos))))
             best = pos, best_slot = s;
     }
     if (best == UINT64_MAX) return j->cells_len;

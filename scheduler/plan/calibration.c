@@ -198,7 +198,8 @@ int sherd__calibration_measure(sherd__calibration *out, sherd__prepared *p, cons
     r.zeros = sherd__alloc(r.zeros_len);
     if (r.zeros) memset(r.zeros, 0, r.zeros_len);
     else err = SHERD_ENOMEM;
-    if (!err && r.shape.resident) err = measure_fill(&r, out, t->first);
+    const uint64_t left = r.shape.left_stays ? t->left : 0; /* made while it is sent, too */
+    if (!err && r.shape.resident) err = measure_fill(&r, out, t->first + left);
     if (!err) err = measure_cells(&r, out);
     double judge = p->bytes             ? here.judge_bytes
                    : r.shape.primes_len ? here.judge_residues

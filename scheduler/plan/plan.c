@@ -14,7 +14,9 @@
 #define DEPTH_MIN 3u /* one being sent, one computed, one received */
 #define DEPTH_MAX 64u
 #define PANELS_MIN 6u /* of one slot, if there are enough rows: for overlap */
-#define BESIDE 2u     /* cells that a node sends or receives while it computes */
+#define TILE_STAYING ((double)SHERD__TILE_STAYING)
+#define PANEL_STAYING 320.0 /* rows: more hardly make BLAS faster */
+#define BESIDE 2u           /* cells that a node sends or receives while it computes */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -73,8 +75,42 @@ static uint32_t depth_of(const sherd__plan_input *in, uint64_t cell_bytes)
     return (uint32_t)depth;
 }
 
+/*
+ * Plans a product of which panels of A stay at the nodes. A node then needs its rows of A, and two
+ * or three tiles of B at a time, in memory that is used again for each tile. All of B would be
+ * fresh memory for the first product. Panels are tall, because BLAS packs the tile once for each.
+ * Returns false where the other order is better: B is small, or a node has no room for its rows.
+ */
+static bool plan_staying(sherd__plan *out, const sherd__plan_input *in)
+{
+    const double room = (double)in->node_memory, col = resident_column(in),
+                 all = col * (double)in->m;
+    const double tiles = ceil(all / fmin(TILE_STAYING, 0.1 * room));
+    const size_t rows = in->rows_longest ? in->rows_longest : 1;
+    if (!in->may_stay || all <= fmin(TILE_STAYING, 0.3 * room) || tiles > (double)in->m)
+        return false;
+    const size_t tile = (size_t)ceil((double)in->m / tiles);
+    const double left = (double)in->widest * ((double)in->size_a + (in->size_a == 8 ? 0 : 8));
+    const double answer = 8.0 * (double)tile;
+    const double here = (double)in->memory / 2 / ((double)in->slots * DEPTH_MIN);
+    const double most = fmin(here, 0.35 * room / DEPTH_MIN) / answer;
+    if (left * (double)rows > 0.3 * room || most < 1) return false;
+    const size_t panels = (size_t)ceil((double)rows / floor(fmin(most, PANEL_STAYING)));
+    out->left_stays = true;
+    out->tile_cols = tile;
+    out->panel_rows = (rows + panels - 1) / panels;
+    out->cell_bytes = (uint64_t)((double)out->panel_rows * answer);
+    out->depth = depth_of(in, out->cell_bytes);
+    out->perm_cache = in->memory / 4;
+    out->node_bytes = (uint64_t)(left * (double)rows + col * (double)tile * DEPTH_MIN) +
+                      out->cell_bytes * out->depth;
+    return true;
+}
+
 int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *d)
 {
+    *out = (sherd__plan){ .left_stays = false };
+    if (plan_staying(out, in)) return SHERD_OK;
     double answer_el = in->primes_len ? 3.0 * in->primes_len : 8.0;
     double left_row = (double)in->widest * (double)in->size_a;
     double cell_max = (double)least(SHERD__CELL_MAX,

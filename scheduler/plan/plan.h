@@ -6,6 +6,7 @@
 #ifndef SCHEDULER_PLAN_PLAN_H
 #define SCHEDULER_PLAN_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,12 +24,15 @@ typedef struct sherd__plan_input {
     uint64_t memory;       /* of the coordinator, for cells in progress and permutations */
     uint64_t node_memory;  /* of the node with the least memory */
     const char *smallest;  /* name of that node; NULL: "a node" */
+    bool may_stay;         /* panels of A can stay at the nodes (sherd__plan.left_stays) */
     uint64_t cell;         /* sherd__nodes.cell and depth */
     uint32_t tasks;
 } sherd__plan_input;
 
 typedef struct sherd__plan {
     size_t panel_rows, tile_cols;
+    bool left_stays;     /* panels of A stay at the nodes, which are given one tile of B after the
+                            other; otherwise tiles stay, and panels are sent for each tile */
     uint32_t depth;      /* cells in progress per node */
     uint64_t perm_cache; /* bytes */
     uint64_t cell_bytes; /* of the largest cell: operands and answer, as expected */
@@ -72,6 +76,10 @@ void sherd__plan_rows(sherd__plan *out, uint64_t *counted, const sherd__plan_inp
  * not made for overlap, or to suit one node. */
 #define SHERD__CELL_MAX (UINT64_C(16) << 20)
 #define SHERD__CELL_SMALL (UINT64_C(1) << 20)
+
+/* Bytes of B at a node from which on panels of A stay (sherd__plan.left_stays); of a tile then, at
+ * most. */
+#define SHERD__TILE_STAYING (UINT64_C(16) << 20)
 
 #define SHERD__MEMORY_DEFAULT (UINT64_C(192) << 20)
 

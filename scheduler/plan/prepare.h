@@ -8,6 +8,7 @@
 
 #include "core/rand.h"
 #include "crypto/code.h"
+#include "crypto/fragment_make.h"
 #include "matrix/fixed.h"
 #include "matrix/operation.h"
 #include "matrix/residue_bytes.h"
@@ -55,6 +56,7 @@ typedef struct sherd__nodes {
     uint32_t depth;   /* tasks in progress that keep more than half of the nodes busy; 0: unknown */
     uint32_t threads; /* largest number at one node */
     bool remote;      /* at least one node is not on loopback */
+    sherd__body_memory bodies;     /* for blocks that are sent once; outlives the product */
     const sherd__entropy *entropy; /* NULL: the system's. A simulation uses its own, to be
                                       reproducible */
 } sherd__nodes;

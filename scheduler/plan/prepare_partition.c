@@ -121,6 +121,7 @@ static int plan(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes
         .size_b = p->size_b,
         .primes_len = p->primes_len,
         .memory = opt->memory,
+        .may_stay = plain && !p->exact && !p->shape_only,
     };
     return sherd__prepare_cut(p, &in, nodes, d);
 }
@@ -219,6 +220,7 @@ static int partition_prepare(sherd__prepared *p, const sherd__matrices *m,
         .group = opt->group ? opt->group : SHERD__GROUP_ALL,
         .panel_rows = p->plan.panel_rows,
         .tile_cols = p->plan.tile_cols,
+        .left_stays = p->plan.left_stays,
         .perm_cache = p->plan.perm_cache,
         .skip_zeros = p->b_finite && !plain,
         .finite = of.finite,
@@ -227,6 +229,7 @@ static int partition_prepare(sherd__prepared *p, const sherd__matrices *m,
         .fixed_b = p->fixed_b,
         .primes_len = p->primes_len,
         .entropy = p->entropy,
+        .bodies = nodes->bodies,
     };
     memcpy(deal.primes, sherd__primes_default.p, sizeof deal.primes);
     if (!plain) deal.perm = sherd__prepare_perms(p, opt);

@@ -32,9 +32,16 @@ typedef struct count {
                                   doubles */
 } count;
 
+/* Returns the left blocks that stay at nodes: one for each (slot, panel). Their numbers come
+ * first. */
+static uint32_t lefts(const count *c)
+{
+    return c->shape.left_stays ? c->shape.slots * c->shape.panels : 0;
+}
+
 static uint32_t right_number(const count *c, sherd__cell cell)
 {
-    return 1 + (c->shape.shared ? 0 : cell.slot) * c->shape.tiles + cell.tile;
+    return 1 + lefts(c) + (c->shape.shared ? 0 : cell.slot) * c->shape.tiles + cell.tile;
 }
 
 /* Returns the count of numbers in a left block, which is also the number of multiply-adds for one
@@ -121,14 +128,20 @@ static uint32_t alike_from(uint64_t from, uint32_t step, uint32_t n)
 /* Returns the number of the next block that a task drops: those of resident blocks come first. */
 static uint32_t next_passing(const count *c)
 {
-    return 1 + c->shape.slots * c->shape.tiles + c->passing;
+    return 1 + lefts(c) + c->shape.slots * c->shape.tiles + c->passing;
 }
 
-/* Returns the number of a slot's next cells, at most n, whose messages have the sizes of the first:
- * numbers are encoded to the base 128. */
-static uint32_t alike_cells(const count *c, const sherd__cell_sizes *s, uint32_t n)
+static uint32_t left_number(const count *c, sherd__cell cell)
 {
-    uint32_t left = next_passing(c);
+    return c->shape.left_stays ? 1 + cell.slot * c->shape.panels + cell.panel : next_passing(c);
+}
+
+/* Returns the number of a slot's cells from `cell` on, at most n, whose messages have the sizes of
+ * the first: numbers are encoded to the base 128. */
+static uint32_t alike_cells(const count *c, sherd__cell cell, const sherd__cell_sizes *s,
+                            uint32_t n)
+{
+    uint32_t left = left_number(c, cell);
     n = alike_from(c->attempt + 1, 1, n);
     if (s->empty) return n;
     if (!s->right.len) return alike_from(left, 1, n);
@@ -141,23 +154,25 @@ static void count_cells(count *c, sherd__cell cell, const sherd__cell_sizes *s, 
 {
     sherd__traffic *t = c->t;
     uint32_t attempt = c->attempt + 1;
+    const bool stays = c->shape.left_stays, sent = !stays || cell.tile == 0;
     c->attempt += n;
     if (s->empty) return;
     sherd__task task = { .op = c->p->op,
-                         .flags = SHERD__DROP_LEFT,
-                         .left = next_passing(c),
+                         .flags = stays ? 0 : SHERD__DROP_LEFT,
+                         .left = left_number(c, cell),
                          .right = c->shape.resident ? right_number(c, cell) : 0,
                          .primes_len = c->shape.primes_len,
                          .result = s->result };
     for (uint32_t i = 0; i < task.primes_len; i++) task.primes[i] = c->shape.primes[i];
-    uint64_t out = sherd__size_put(&s->left);
-    t->left += n * s->left.len;
+    uint64_t out = sent ? sherd__size_put(&s->left) : 0;
+    const uint64_t left_bytes = sent ? s->left.len : 0;
+    t->left += n * left_bytes;
     if (s->right.len) {
         task.flags |= SHERD__DROP_RIGHT;
-        task.right = task.left + 1;
+        task.right = stays ? next_passing(c) : task.left + 1;
         out += sherd__size_put(&s->right);
     }
-    c->passing += s->right.len ? 2 * n : n;
+    c->passing += (stays ? 0 : n) + (s->right.len ? n : 0);
     t->out += n * (out + sherd__size_task(&task));
     t->in += n * sherd__size_result(&s->result, attempt);
     t->answer += n * s->result.len;
@@ -172,7 +187,7 @@ static void count_cells(count *c, sherd__cell cell, const sherd__cell_sizes *s, 
     c->cells[cell.slot] += n;
     c->panels[cell.slot] += n * node_panels(s->left.rows);
     count_answers(c, cell.slot, s, n);
-    c->weight[cell.slot] += n * (s->left.len + s->result.len);
+    c->weight[cell.slot] += n * (left_bytes + s->result.len);
 }
 
 /* Counts the resident blocks of a tile, for the nodes whose slots have work in that tile. */
@@ -224,7 +239,7 @@ static int count_slot(count *c, uint32_t tile, uint32_t slot, bool alike)
         if (sherd__hooks_interrupted(c->hooks)) return SHERD_EINTERRUPTED;
         int err = known ? SHERD_OK : h->ops->sizes(h->ctx, cell, &s);
         if (err) return err;
-        n = known ? alike_cells(c, &s, last - panel) : 1;
+        n = known ? alike_cells(c, cell, &s, last - panel) : 1;
         count_cells(c, cell, &s, n);
     }
     return SHERD_OK;

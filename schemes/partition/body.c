@@ -66,7 +66,7 @@ void sherd__partition_measure(const partition *d, const partition_slot *s, size_
     for (uint32_t q = 0; q < s->ngroups; q++) {
         const partition_group *g = &s->groups[q];
         for (size_t t = 0; t < rows; t++) {
-            size_t n = nonzeros(d->panel + t * s->ncols + g->first, g->len);
+            size_t n = nonzeros(partition_panel_row(d, t) + g->first, g->len);
             if (d->p.skip_zeros && n == 0) continue;
             out->rows++;
             out->entries += n;

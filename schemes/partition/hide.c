@@ -51,9 +51,8 @@ static bool all_zero(const double *x, size_t n)
 
 /* --- a cell ---------------------------------------------------------------------------------- */
 
-/* Reads row `r` of A, columns [first, first+len) of the slot. */
-static void gather(const partition *d, const partition_slot *s, size_t r, uint32_t first,
-                   uint32_t len, double *out)
+void sherd__partition_row_a(const partition *d, const partition_slot *s, size_t r, uint32_t first,
+                            uint32_t len, double *out)
 {
     const uint32_t *cols = s->cols ? s->cols + first : NULL;
     if (cols && d->p.exact) sherd__fixed_gather(&d->p.fixed_a, d->p.a, r, cols, len, out);
@@ -62,11 +61,24 @@ static void gather(const partition *d, const partition_slot *s, size_t r, uint32
     else sherd__view_row_f64(d->p.a, r, first, len, out);
 }
 
+/* Returns whether the slot's rows are sent as they are in A. */
+static bool as_stored(const partition *d, const partition_slot *s)
+{
+    return !d->p.exact && !s->cols && !d->p.rows.row;
+}
+
 int sherd__partition_gather(partition *d, const partition_slot *s, size_t first, size_t rows)
 {
+    const sherd_view part = as_stored(d, s)
+                                ? sherd_view_sub(d->p.a, s->row0 + first, rows, 0, s->ncols)
+                                : (sherd_view){ .data = NULL };
+    d->gathered = part.data ? sherd__view_borrow_f64(part, &d->gathered_ld) : NULL;
+    if (d->gathered) return SHERD_OK;
+    d->gathered = d->panel;
+    d->gathered_ld = s->ncols;
     if (!d->p.rows.row) {
         for (size_t t = 0; t < rows; t++)
-            gather(d, s, s->row0 + first + t, 0, s->ncols, d->panel + t * s->ncols);
+            sherd__partition_row_a(d, s, s->row0 + first + t, 0, s->ncols, d->panel + t * s->ncols);
         return SHERD_OK;
     }
     for (uint32_t q = 0; q < s->ngroups; q++) {
@@ -75,7 +87,8 @@ int sherd__partition_gather(partition *d, const partition_slot *s, size_t first,
         const uint32_t *order = sherd__partition_order(d, g, d->rowbuf, &err);
         if (err) return err;
         for (size_t t = 0; t < rows; t++)
-            gather(d, s, order[first + t], g->first, g->len, d->panel + t * s->ncols + g->first);
+            sherd__partition_row_a(d, s, order[first + t], g->first, g->len,
+                                   d->panel + t * s->ncols + g->first);
     }
     return SHERD_OK;
 }
@@ -151,14 +164,42 @@ static int weigh_rows(partition *d, partition_cell *cell)
     return SHERD_OK;
 }
 
-/* Writes the table and the groups of the gathered panel, and records every row that is sent. */
+static uint8_t *body_new(const partition *d, uint64_t len)
+{
+    return d->p.bodies.get ? d->p.bodies.get(d->p.bodies.ctx, len) : sherd__alloc(len);
+}
+
+static void body_free(const partition *d, uint8_t *bytes, uint64_t len)
+{
+    if (d->p.bodies.get && bytes) d->p.bodies.give(d->p.bodies.ctx, bytes, len);
+    else sherd__free(bytes);
+}
+
+/* Makes a fragment of a body, which is freed if that fails. */
+static int take_body(const partition *d, const sherd__fragment_info *info, uint8_t *bytes,
+                     sherd__fragment **out)
+{
+    const sherd__body_memory *m = &d->p.bodies;
+    int err = sherd__fragment_take(out, info, bytes, m->get ? m->give : NULL, m->ctx);
+    if (err) body_free(d, bytes, info->len);
+    return err;
+}
+
+static void put_group(uint8_t *bytes, uint32_t q, uint32_t rows, uint32_t len)
+{
+    sherd__put_u32(bytes + 8 * (size_t)q, rows);
+    sherd__put_u32(bytes + 8 * (size_t)q + 4, len);
+}
+
+/* Records every row of the gathered panel that is sent, and writes table and groups of the left
+ * block. bytes NULL: the block stays at the node and is made by sherd__partition_left. */
 static int emit(partition *d, sherd__cell at, partition_cell *cell, partition_size *size,
                 uint8_t *bytes)
 {
     const partition_slot *s = &d->slots[at.slot];
     size_t first, rows = sherd__partition_rows(d, at, &first);
     partition_body body;
-    sherd__partition_body_begin(&body, d, s, size, bytes);
+    if (bytes) sherd__partition_body_begin(&body, d, s, size, bytes);
     for (uint32_t q = 0; q < s->ngroups; q++) {
         const partition_group *g = &s->groups[q];
         int err;
@@ -166,16 +207,15 @@ static int emit(partition *d, sherd__cell at, partition_cell *cell, partition_si
         if (err) return err;
         size_t before = cell->rows;
         for (size_t t = 0; t < rows; t++) {
-            const double *x = d->panel + t * s->ncols + g->first;
+            const double *x = partition_panel_row(d, t) + g->first;
             if (d->p.skip_zeros && all_zero(x, g->len)) continue;
-            sherd__partition_body_row(&body, x, g->len);
+            if (bytes) sherd__partition_body_row(&body, x, g->len);
             note_row(d, cell, g, order ? order[first + t] : s->row0 + first + t, x);
         }
         cell->count[q] = (uint32_t)(cell->rows - before);
-        sherd__put_u32(bytes + 8 * (size_t)q, cell->count[q]);
-        sherd__put_u32(bytes + 8 * (size_t)q + 4, g->len);
+        if (bytes) put_group(bytes, q, cell->count[q], g->len);
     }
-    size->len = body.values; /* the last section: it ends where the body ends */
+    if (bytes) size->len = body.values; /* the last section: it ends where the body ends */
     return SHERD_OK;
 }
 
@@ -230,8 +270,9 @@ static void count_rows(partition *d, uint64_t all, const partition_cell *cell, i
     if (cell->csr) d->csr_cells += sign > 0 ? 1 : (uint64_t)-1;
 }
 
-/* Hides a cell under the current probe. The caller frees *out and *body (the bytes to send). left,
- * result: descriptions of the blocks. The panel must not be empty. */
+/* Hides a cell under the current probe. The caller frees *out and *body: the bytes to send, NULL if
+ * the left block stays at the node. left, result: descriptions of the blocks. The panel must not be
+ * empty. */
 static int make_cell(partition *d, sherd__cell at, partition_cell **out, uint8_t **body,
                      sherd__fragment_info *left, sherd__fragment_info *result)
 {
@@ -248,14 +289,14 @@ static int make_cell(partition *d, sherd__cell at, partition_cell **out, uint8_t
     cell->probe = *probe;
     cell->probe->refs++;
     sherd__partition_size(d, s, rows, &size);
-    err = (bytes = sherd__alloc(size.len)) ? SHERD_OK : SHERD_ENOMEM;
+    if (!d->p.left_stays && !(bytes = body_new(d, size.len))) err = SHERD_ENOMEM;
     if (!err) err = emit(d, at, cell, &size, bytes);
     if (!err) sherd__partition_describe(d, at, cell->rows, &size, left, result);
     cell->csr = size.encoding == SHERD__CSR;
     if (!err) err = weigh_rows(d, cell);
     if (err) {
         sherd__partition_cell_free(cell);
-        sherd__free(bytes);
+        body_free(d, bytes, size.len);
         return err;
     }
     double limit = 2 * (double)(d->k + rows + d->m) * 0x1p-52; /* 2: |r| is below 2 */
@@ -284,8 +325,8 @@ int sherd__partition_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     int err = make_cell(d, at, &cell, &body, &left, &out->result);
     if (err) return err;
     out->empty = cell->rows == 0;
-    if (!out->empty) err = sherd__fragment_take(&out->left, &left, body, NULL, NULL);
-    if (!out->left) sherd__free(body);
+    if (out->empty) body_free(d, body, left.len);
+    else if (body) err = take_body(d, &left, body, &out->left);
     if (err) {
         sherd__partition_cell_free(cell);
         return err;
@@ -293,6 +334,38 @@ int sherd__partition_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     count_rows(d, rows * s->ngroups, cell, 1);
     *keep = cell;
     return SHERD_OK;
+}
+
+/* Writes a left block of a plain slot from the gathered panel. */
+static int left_body(partition *d, const partition_slot *s, size_t rows, partition_size *size,
+                     const sherd__fragment_info *info, sherd__fragment **out)
+{
+    partition_body body;
+    uint8_t *bytes = body_new(d, size->len);
+    if (!bytes) return SHERD_ENOMEM;
+    sherd__partition_body_begin(&body, d, s, size, bytes);
+    for (size_t t = 0; t < rows; t++)
+        sherd__partition_body_row(&body, partition_panel_row(d, t), s->ncols);
+    put_group(bytes, 0, (uint32_t)rows, s->ncols);
+    return take_body(d, info, bytes, out);
+}
+
+int sherd__partition_left(void *ctx, uint32_t slot, uint32_t panel, sherd__fragment **out)
+{
+    partition *d = ctx;
+    const partition_slot *s = &d->slots[slot];
+    const sherd__cell at = { slot, 0, panel };
+    size_t first, rows = sherd__partition_rows(d, at, &first);
+    sherd__fragment_info left, result;
+    partition_size size;
+    *out = NULL;
+    if (rows == 0 || s->ncols == 0) return SHERD_OK;
+    int err = d->csr ? sherd__partition_gather(d, s, first, rows) : SHERD_OK;
+    if (err) return err;
+    sherd__partition_size(d, s, rows, &size);
+    sherd__partition_describe(d, at, rows, &size, &left, &result);
+    return size.encoding == SHERD__DENSE ? sherd__partition_left_rows(d, slot, first, &left, out)
+                                         : left_body(d, s, rows, &size, &left, out);
 }
 
 int sherd__partition_renew(partition *d, sherd__cell at)
@@ -303,7 +376,7 @@ int sherd__partition_renew(partition *d, sherd__cell at)
     if ((*keep)->probe == *partition_probe_of(d, at.slot, at.tile)) return SHERD_OK;
     int err = make_cell(d, at, &cell, &body, &left, &result);
     if (err) return err;
-    sherd__free(body);
+    body_free(d, body, left.len);
     sherd__partition_cell_free(*keep);
     *keep = cell;
     return SHERD_OK;

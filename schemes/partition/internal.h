@@ -69,6 +69,8 @@ typedef struct partition {
     uint32_t *colbuf, *rowbuf; /* buffers of the compute thread: m, n */
     uint32_t *inverse;         /* likewise, m: inverse of the permutation that is being undone */
     double *panel;             /* panel_rows x widest slot */
+    const double *gathered;    /* the first row that was gathered, in `panel` or in A */
+    size_t gathered_ld;        /* numbers from one row to the next */
     double *line;              /* three of max(m, k) */
     size_t line_len;           /* max(m, k) */
     size_t widest;
@@ -116,6 +118,12 @@ static inline size_t partition_tile_width(const partition *d, uint32_t tile)
     return left < d->p.tile_cols ? left : d->p.tile_cols;
 }
 
+/** Returns row t of the panel that was gathered last. */
+static inline const double *partition_panel_row(const partition *d, size_t t)
+{
+    return d->gathered + t * d->gathered_ld;
+}
+
 static inline partition_probe **partition_probe_of(const partition *d, uint32_t slot, uint32_t tile)
 {
     return &d->probes[(partition_plain(d) ? 0 : (size_t)slot) * d->tiles + tile];
@@ -130,9 +138,13 @@ const uint32_t *sherd__partition_perm(const partition *d, const partition_group 
 /** Returns the row order of a group in the same way; NULL with *err = 0: the natural order. */
 const uint32_t *sherd__partition_order(const partition *d, const partition_group *g,
                                        uint32_t *scratch, int *err);
-/** Writes row c of B, quantised in exact mode, m doubles. */
-void sherd__partition_row_b(const partition *d, size_t c, double *out);
-/** Gathers rows [first, first+rows) of the slot into d->panel: rows x s->ncols. */
+/** Returns columns [from, from+len) of row c of B, quantised in exact mode: in B itself where it
+ *  holds them as doubles, else in `scratch`. */
+const double *sherd__partition_row_b(const partition *d, size_t c, size_t from, size_t len,
+                                     double *scratch);
+/** Makes rows [first, first+rows) of the slot, s->ncols numbers each, readable by
+ *  partition_panel_row: in A itself where its rows are those of the slot, else gathered into
+ *  d->panel. */
 int sherd__partition_gather(partition *d, const partition_slot *s, size_t first, size_t rows);
 /** Computes the largest size of the gathered panel; if CSR is enabled, its actual size. */
 void sherd__partition_size(const partition *d, const partition_slot *s, size_t rows,
@@ -162,18 +174,28 @@ void sherd__partition_probe_drop(partition_probe *p);
  *  sent to the node. */
 typedef struct partition_reader {
     uint32_t tile, q;
-    double *line;         /* m */
+    double *line;         /* m: a row of B, if it has to be converted */
+    double *row;          /* width of the tile: the row in the group's order, if it has one */
     uint32_t *scratch;    /* m */
     const uint32_t *perm; /* the group's order; NULL before its first row */
 } partition_reader;
-/** Writes row `at` of the block. */
+/** Sets *out to row `at` of the block: in r->row, r->line or B itself. */
 int sherd__partition_shuffled_row(partition *d, const partition_slot *s, partition_reader *r,
-                                  uint32_t at, double *out);
+                                  uint32_t at, const double **out);
 /** Projects a cell that was hidden under an older probe again, under the current one; the data
  *  already sent does not change. */
 int sherd__partition_renew(partition *d, sherd__cell at);
 
+/** Writes columns [first, first+len) of the slot, of row r of A, quantised in exact mode. */
+void sherd__partition_row_a(const partition *d, const partition_slot *s, size_t r, uint32_t first,
+                            uint32_t len, double *out);
+/** Makes a dense left block that info describes, of a plain slot's rows from `first` on: a source.
+ */
+int sherd__partition_left_rows(partition *d, uint32_t slot, size_t first,
+                               const sherd__fragment_info *info, sherd__fragment **out);
+
 int sherd__partition_hide(void *ctx, sherd__cell cell, sherd__cell_work *out);
+int sherd__partition_left(void *ctx, uint32_t slot, uint32_t panel, sherd__fragment **out);
 int sherd__partition_sizes(void *ctx, sherd__cell cell, sherd__cell_sizes *out);
 int sherd__partition_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fragment **out);
 int sherd__partition_check(void *ctx, sherd__cell cell, const uint8_t *body);

@@ -43,10 +43,16 @@ const uint32_t *sherd__partition_order(const partition *d, const partition_group
     return *err ? NULL : scratch;
 }
 
-void sherd__partition_row_b(const partition *d, size_t c, double *out)
+const double *sherd__partition_row_b(const partition *d, size_t c, size_t from, size_t len,
+                                     double *scratch)
 {
-    if (d->p.exact) sherd__fixed_row(&d->p.fixed_b, d->p.b, c, 0, d->m, out);
-    else sherd__view_row_f64(d->p.b, c, 0, d->m, out);
+    const sherd_view part = sherd_view_sub(d->p.b, c, 1, from, len);
+    size_t ld;
+    const double *row = d->p.exact ? NULL : sherd__view_borrow_f64(part, &ld);
+    if (row) return row;
+    if (d->p.exact) sherd__fixed_row(&d->p.fixed_b, d->p.b, c, from, len, scratch);
+    else sherd__view_row_f64(d->p.b, c, from, len, scratch);
+    return scratch;
 }
 
 uint8_t sherd__partition_dtype(sherd_view v, bool exact, const sherd__fixed *f)
@@ -278,6 +284,7 @@ static void partition_shape(const void *ctx, sherd__scheme_shape *out)
         .panels = d->panels,
         .resident = true,
         .shared = partition_plain(d),
+        .left_stays = d->p.left_stays,
         .ordered = !d->p.exact && !partition_plain(d),
         .primes_len = d->p.primes_len,
     };
@@ -303,6 +310,7 @@ static const sherd__hiding_ops scheme_partition = {
     .shape = partition_shape,
     .hide = sherd__partition_hide,
     .resident = sherd__partition_resident,
+    .left = sherd__partition_left,
     .check = sherd__partition_check,
     .fold = sherd__partition_fold,
     .entries = partition_entries,
@@ -315,6 +323,7 @@ int sherd__partition_open(sherd__hiding *out, const sherd__partition_params *p)
 {
     *out = (sherd__hiding){ 0 };
     if (!p->slots || !p->panel_rows || !p->tile_cols || !p->group) return SHERD_EINVAL;
+    if (p->left_stays && (p->exposures || p->skip_zeros)) return SHERD_EINVAL;
     partition *d = sherd__calloc(1, sizeof *d);
     if (!d) return SHERD_ENOMEM;
     d->p = *p;
@@ -338,6 +347,7 @@ int sherd__partition_next(sherd__hiding *h, sherd_view a, double *c, size_t ldc,
                           const sherd__fixed *fixed_a)
 {
     partition *d = h->ctx;
+    assert(!d->p.left_stays && "another A would not be sent");
     if (a.rows > d->n_max || a.cols != d->k || ldc < d->m) return SHERD_ESHAPE;
     for (size_t i = 0; i < (size_t)d->panels * d->tiles * d->p.slots; i++) {
         sherd__partition_cell_free(d->cells[i]);

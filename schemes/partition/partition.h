@@ -19,6 +19,7 @@
 #define SCHEMES_PARTITION_PARTITION_H
 
 #include "core/rand.h"
+#include "crypto/fragment_make.h"
 #include "crypto/perm.h"
 #include "matrix/fixed.h"
 #include "schemes/scheme.h"
@@ -41,6 +42,9 @@ typedef struct sherd__partition_params {
                                   each group leader */
     size_t panel_rows;         /* rows of A in one cell, at most */
     size_t tile_cols;          /* columns of B (shuffled order) in one tile, at most */
+    bool left_stays;           /* plain: a panel of A is sent once and stays at its node, which is
+                                  given one tile of B after the other. Otherwise a tile stays, and
+                                  panels are sent for each tile */
     size_t perm_cache;         /* memory for cached permutations, bytes */
     bool skip_zeros;           /* B is finite: all-zero rows need no work */
     bool finite;               /* neither operand holds NaN or infinity */
@@ -48,7 +52,8 @@ typedef struct sherd__partition_params {
     sherd__fixed fixed_a, fixed_b; /* exact: quantisation of the operands */
     uint32_t primes_len;           /* exact: 0 if one f64 product is enough */
     uint32_t primes[4];
-    sherd__entropy entropy; /* for check vectors: fresh, never derived from the seed */
+    sherd__entropy entropy;    /* for check vectors: fresh, never derived from the seed */
+    sherd__body_memory bodies; /* for panels of A; outlives their fragments */
 } sherd__partition_params;
 
 /** Returns the narrowest element kind that holds an operand without loss. f: for exact mode. */
@@ -61,7 +66,7 @@ int sherd__partition_open(sherd__hiding *out, const sherd__partition_params *p) 
 
 /**
  * Sets another A (at most as many rows as the first one; same columns and dtype width) and the
- * destination of its product; B, exposures and V*s are kept. SHERD_ESHAPE.
+ * destination of its product; B, exposures and V*s are kept. SHERD_ESHAPE. Not with left_stays.
  */
 int sherd__partition_next(sherd__hiding *h, sherd_view a, double *c, size_t ldc, bool finite,
                           const sherd__fixed *fixed_a) SHERD_MUST;

@@ -59,16 +59,23 @@ static sherd__f127 wide_dot(const double *x, const uint64_t *s, size_t n)
     return sum;
 }
 
+static partition_reader reader_of(const partition *d, uint32_t q, uint32_t tile)
+{
+    return (partition_reader){
+        .tile = tile, .q = q, .line = d->line, .row = d->line + d->line_len, .scratch = d->colbuf
+    };
+}
+
 /* Marks the columns of the group's rows of B that contain NaN or infinity: sums of a marked column
  * are not finite and say nothing about the others. */
 static int taint_group(partition *d, const partition_slot *s, uint32_t q, uint32_t tile,
                        partition_probe *p)
 {
     const partition_group *g = &s->groups[q];
-    partition_reader read = { .tile = tile, .q = q, .line = d->line, .scratch = d->colbuf };
-    double *row = d->line + d->line_len;
+    partition_reader read = reader_of(d, q, tile);
+    const double *row;
     for (uint32_t at = g->first; at < g->first + g->len; at++) {
-        int err = sherd__partition_shuffled_row(d, s, &read, at, row);
+        int err = sherd__partition_shuffled_row(d, s, &read, at, &row);
         if (err) return err;
         for (size_t j = 0; j < p->width; j++)
             if (!isfinite(row[j])) p->taint[q * p->width + j] = 1;
@@ -80,16 +87,16 @@ static int probe_group(partition *d, const partition_slot *s, uint32_t q, uint32
                        partition_probe *p)
 {
     const partition_group *g = &s->groups[q];
-    partition_reader read = { .tile = tile, .q = q, .line = d->line, .scratch = d->colbuf };
-    double *row = d->line + d->line_len, *masked = d->line + 2 * d->line_len;
-    const double *weights = p->s;
+    partition_reader read = reader_of(d, q, tile);
+    double *masked = d->line + 2 * d->line_len;
+    const double *row, *weights = p->s;
     int err = p->taint ? taint_group(d, s, q, tile, p) : SHERD_OK;
     if (p->taint) {
         for (size_t j = 0; j < p->width; j++) masked[j] = p->taint[q * p->width + j] ? 0 : p->s[j];
         weights = masked;
     }
     for (uint32_t at = g->first; at < g->first + g->len && !err; at++) {
-        err = sherd__partition_shuffled_row(d, s, &read, at, row);
+        err = sherd__partition_shuffled_row(d, s, &read, at, &row);
         if (err) break;
         if (p->vs127) p->vs127[at] = wide_dot(row, p->s61, p->width);
         else if (p->vs61) err = sherd__f61_right(row, 1, p->width, p->width, p->s61, &p->vs61[at]);

@@ -1,7 +1,7 @@
 /*
- * Blocks of B that stay at nodes (`permute`, `plain`): a slot's rows of B, with each group's
- * columns in its secret order. A block is never in memory as a whole: rows are shuffled while they
- * are sent, on the loop thread, so a source has its own buffers.
+ * Blocks that stay at nodes (`permute`, `plain`): a slot's rows of B, with each group's columns in
+ * its secret order, and panels of A if these stay too. A block is never in memory as a whole: rows
+ * are read, and shuffled, while they are sent, on the loop thread, so a source has its own buffers.
  */
 #include <assert.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "schemes/partition/internal.h"
 
 int sherd__partition_shuffled_row(partition *d, const partition_slot *s, partition_reader *r,
-                                  uint32_t at, double *out)
+                                  uint32_t at, const double **out)
 {
     const partition_group *g = &s->groups[r->q];
     size_t from = (size_t)r->tile * d->p.tile_cols, width = partition_tile_width(d, r->tile);
@@ -21,27 +21,33 @@ int sherd__partition_shuffled_row(partition *d, const partition_slot *s, partiti
     assert(at >= g->first && at - g->first < g->len);
     if (at == g->first || !r->perm) r->perm = sherd__partition_perm(d, g, r->scratch, &err);
     if (err) return err;
-    sherd__partition_row_b(d, c, r->line);
-    if (!r->perm) memcpy(out, r->line + from, width * sizeof *out);
-    else
-        for (size_t j = 0; j < width; j++) out[j] = r->line[r->perm[from + j]];
+    if (!r->perm) {
+        *out = sherd__partition_row_b(d, c, from, width, r->line);
+        return SHERD_OK;
+    }
+    const double *row = sherd__partition_row_b(d, c, 0, d->m, r->line);
+    for (size_t j = 0; j < width; j++) r->row[j] = row[r->perm[from + j]];
+    *out = r->row;
     return SHERD_OK;
 }
 
-/* Produces the shuffled rows of B while they are sent; on the loop thread, with its own buffers. */
-typedef struct resident {
+/* Produces the rows of a block while they are sent; on the loop thread, with its own buffers. */
+typedef struct source {
     partition *d;
     uint32_t slot;
-    partition_reader read;
+    bool left;             /* rows of a panel of A; otherwise the slot's rows of B */
+    size_t first;          /* left: the first row, of those of the slot */
+    uint32_t rows, width;  /* rows: left only */
+    partition_reader read; /* of B */
     size_t row_bytes;
-    uint32_t made;  /* the row of the slot in `bytes`, or UINT32_MAX */
+    uint32_t made;  /* the row in `bytes`, or UINT32_MAX */
     uint8_t *bytes; /* row_bytes */
-    double *row;    /* m */
-} resident;
+    double *row;    /* a row that is narrowed, or does not fit into what is sent at once */
+} source;
 
-static void resident_free(void *ctx)
+static void source_free(void *ctx)
 {
-    resident *r = ctx;
+    source *r = ctx;
     sherd__free(r->bytes);
     sherd__free(r->read.line);
     sherd__free(r->row);
@@ -49,43 +55,63 @@ static void resident_free(void *ctx)
     sherd__free(r);
 }
 
-static int resident_row(resident *r, uint32_t at, uint8_t *out)
+/* Returns where a row of doubles is made: in the message if it is sent as such, else in r->row. */
+static double *row_into(source *r, uint8_t dtype, uint8_t *out)
+{
+    bool as_is = dtype == SHERD_F64 && (uintptr_t)out % _Alignof(double) == 0;
+    return as_is ? (double *)(void *)out : r->row;
+}
+
+static int row_of_b(source *r, uint32_t at, uint8_t *out)
 {
     partition *d = r->d;
     const partition_slot *s = &d->slots[r->slot];
     uint32_t q = r->read.q;
+    const double *row;
     if (at < s->groups[q].first) q = 0;
     while (at >= s->groups[q].first + s->groups[q].len) q++;
     if (q != r->read.q) r->read.perm = NULL;
     r->read.q = q;
-    size_t width = partition_tile_width(d, r->read.tile);
-    double *row = d->dtype_b == SHERD_F64 && (uintptr_t)out % 8 == 0 ? (double *)(void *)out
-                                                                     : r->row;
-    int err = sherd__partition_shuffled_row(d, s, &r->read, at, row);
-    if (!err && (uint8_t *)row != out) sherd__partition_narrow(d->dtype_b, row, width, out);
+    r->read.row = row_into(r, d->dtype_b, out);
+    int err = sherd__partition_shuffled_row(d, s, &r->read, at, &row);
+    if (!err && (const uint8_t *)row != out)
+        sherd__partition_narrow(d->dtype_b, row, r->width, out);
     return err;
 }
 
-static void resident_table(const partition_slot *s, size_t width, uint64_t offset, uint8_t *out,
-                           size_t len)
+static int row_of_a(source *r, uint32_t at, uint8_t *out)
+{
+    partition *d = r->d;
+    const partition_slot *s = &d->slots[r->slot];
+    double *row = row_into(r, d->dtype_a, out);
+    sherd__partition_row_a(d, s, s->row0 + r->first + at, 0, s->ncols, row);
+    if ((uint8_t *)row != out) sherd__partition_narrow(d->dtype_a, row, s->ncols, out);
+    return SHERD_OK;
+}
+
+static int make_row(source *r, uint32_t at, uint8_t *out)
+{
+    return r->left ? row_of_a(r, at, out) : row_of_b(r, at, out);
+}
+
+static void make_table(const source *r, uint64_t offset, uint8_t *out, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         uint64_t at = offset + i;
         uint8_t pair[8];
-        sherd__put_u32(pair, s->groups[at / 8].len);
-        sherd__put_u32(pair + 4, (uint32_t)width);
+        sherd__put_u32(pair, r->left ? r->rows : r->d->slots[r->slot].groups[at / 8].len);
+        sherd__put_u32(pair + 4, r->width);
         out[i] = pair[at % 8];
     }
 }
 
-static int resident_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
+static int source_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
 {
-    resident *r = ctx;
-    const partition_slot *s = &r->d->slots[r->slot];
-    uint64_t table = 8 * (uint64_t)s->ngroups;
+    source *r = ctx;
+    uint64_t table = 8 * (uint64_t)r->d->slots[r->slot].ngroups;
     if (offset < table) {
         size_t n = table - offset < len ? (size_t)(table - offset) : len;
-        resident_table(s, partition_tile_width(r->d, r->read.tile), offset, out, n);
+        make_table(r, offset, out, n);
         offset += n;
         out += n;
         len -= n;
@@ -96,9 +122,9 @@ static int resident_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
         if (n > len) n = len;
         int err = SHERD_OK;
         if (n == r->row_bytes) {
-            err = resident_row(r, at, out);
+            err = make_row(r, at, out);
         } else {
-            if (r->made != at) err = resident_row(r, at, r->bytes);
+            if (r->made != at) err = make_row(r, at, r->bytes);
             r->made = at;
             memcpy(out, r->bytes + skip, n);
         }
@@ -110,33 +136,63 @@ static int resident_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
     return SHERD_OK;
 }
 
+/* Allocates a source like *of, whose rows are of dtype, with buffers. NULL: no memory. */
+static source *source_new(const source *of, uint8_t dtype)
+{
+    const size_t m = of->left ? 0 : of->d->m;
+    source *r = sherd__alloc(sizeof *r);
+    if (!r) return NULL;
+    *r = *of;
+    r->made = UINT32_MAX;
+    r->row_bytes = r->width * sherd_dtype_size((sherd_dtype)dtype);
+    r->bytes = sherd__alloc(r->row_bytes);
+    r->row = sherd__alloc(r->width * sizeof *r->row);
+    r->read.line = sherd__alloc(m * sizeof *r->read.line);
+    r->read.scratch = sherd__alloc(m * sizeof *r->read.scratch);
+    if (r->bytes && r->row && r->read.line && r->read.scratch) return r;
+    source_free(r);
+    return NULL;
+}
+
+static int make_fragment(sherd__fragment **out, const sherd__fragment_info *info, source *r)
+{
+    int err = SHERD_ENOMEM;
+    *out = NULL;
+    if (r)
+        err = sherd__fragment_new_source(out, info,
+                                         (sherd__fragment_source){ source_fill, source_free, r });
+    if (err && r) source_free(r);
+    return err;
+}
+
 int sherd__partition_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fragment **out)
 {
     partition *d = ctx;
     const partition_slot *s = &d->slots[slot];
-    size_t width = partition_tile_width(d, tile);
-    resident *r = sherd__calloc(1, sizeof *r);
-    *out = NULL;
-    if (!r) return SHERD_ENOMEM;
-    *r = (resident){ .d = d, .slot = slot, .read = { .tile = tile }, .made = UINT32_MAX };
-    r->row_bytes = width * sherd_dtype_size((sherd_dtype)d->dtype_b);
-    r->bytes = sherd__alloc(r->row_bytes);
-    r->read.line = sherd__alloc(d->m * sizeof *r->read.line);
-    r->row = sherd__alloc(width * sizeof *r->row);
-    r->read.scratch = sherd__alloc(d->m * sizeof *r->read.scratch);
-    sherd__fragment_info info = {
+    const source of = { .d = d,
+                        .slot = slot,
+                        .width = (uint32_t)partition_tile_width(d, tile),
+                        .read = { .tile = tile } };
+    source *r = source_new(&of, d->dtype_b);
+    const sherd__fragment_info info = {
         .origin = SHERD__HIDDEN,
         .dtype = d->dtype_b,
         .groups = s->ngroups,
         .rows = s->ncols,
-        .cols = width,
-        .len = 8 * (uint64_t)s->ngroups + (uint64_t)s->ncols * r->row_bytes,
+        .cols = of.width,
+        .len = 8 * (uint64_t)s->ngroups + (r ? (uint64_t)s->ncols * r->row_bytes : 0),
     };
-    int err = r->bytes && r->read.line && r->row && r->read.scratch ? SHERD_OK : SHERD_ENOMEM;
-    if (!err)
-        err = sherd__fragment_new_source(out, &info,
-                                         (sherd__fragment_source){ resident_fill, resident_free,
-                                                                   r });
-    if (err) resident_free(r);
-    return err;
+    return make_fragment(out, &info, r);
+}
+
+int sherd__partition_left_rows(partition *d, uint32_t slot, size_t first,
+                               const sherd__fragment_info *info, sherd__fragment **out)
+{
+    const source of = { .d = d,
+                        .slot = slot,
+                        .left = true,
+                        .first = first,
+                        .rows = (uint32_t)info->rows,
+                        .width = d->slots[slot].ncols };
+    return make_fragment(out, info, source_new(&of, d->dtype_a));
 }

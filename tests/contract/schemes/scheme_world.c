@@ -65,6 +65,32 @@ void *scheme_matrix(size_t rows, size_t cols, sherd_dtype t, unsigned zeros)
 
 static uint64_t rows_answered; /* of the last run */
 
+/* Returns a fragment of the bytes of a source, which are read in pieces of odd lengths. */
+static sherd__fragment *read_source(sherd__fragment *src)
+{
+    const sherd__fragment_info *info = sherd__fragment_info_of(src);
+    uint8_t *bytes = sherd__alloc(info->len);
+    sherd__fragment *out;
+    for (size_t at = 0; at < info->len;) {
+        size_t n = 1 + scheme_below(97);
+        if (n > info->len - at) n = info->len - at;
+        assert_int_equal(sherd__fragment_read(src, at, bytes + at, n), SHERD_OK);
+        at += n;
+    }
+    assert_int_equal(sherd__fragment_take(&out, info, bytes, NULL, NULL), 0);
+    assert_int_equal(sherd__fragment_table_check(info, bytes, NULL), 0);
+    sherd__fragment_free(src);
+    return out;
+}
+
+/* Returns the left block of a cell, if it stays at the node. */
+static sherd__fragment *staying(const sherd__hiding *h, sherd__cell c)
+{
+    sherd__fragment *f;
+    assert_int_equal(h->ops->left(h->ctx, c.slot, c.panel, &f), SHERD_OK);
+    return sherd__fragment_bytes(f) ? f : read_source(f);
+}
+
 void scheme_run(const sherd__hiding *h, uint32_t op, scheme_visit spoil)
 {
     sherd__scheme_shape s;
@@ -86,25 +112,15 @@ void scheme_run(const sherd__hiding *h, uint32_t op, scheme_visit spoil)
                     assert_int_equal(h->ops->fold(h->ctx, c, NULL), SHERD_OK);
                     continue;
                 }
-                sherd__fragment *right = w.right;
+                sherd__fragment *right = w.right, *src;
+                if (s.left_stays) w.left = staying(h, c);
                 rows_answered += w.result.rows;
                 scheme_sent.cells++;
                 scheme_sent.bytes += sherd__fragment_info_of(w.left)->len;
                 scheme_sent.csr_cells += sherd__fragment_info_of(w.left)->encoding == SHERD__CSR;
                 if (s.resident) {
-                    sherd__fragment *src;
                     assert_int_equal(h->ops->resident(h->ctx, i, t, &src), SHERD_OK);
-                    const sherd__fragment_info *info = sherd__fragment_info_of(src);
-                    uint8_t *bytes = sherd__alloc(info->len);
-                    for (size_t at = 0; at < info->len;) { /* in pieces of odd lengths */
-                        size_t n = 1 + scheme_below(97);
-                        if (n > info->len - at) n = info->len - at;
-                        assert_int_equal(sherd__fragment_read(src, at, bytes + at, n), SHERD_OK);
-                        at += n;
-                    }
-                    assert_int_equal(sherd__fragment_take(&right, info, bytes, NULL, NULL), 0);
-                    assert_int_equal(sherd__fragment_table_check(info, bytes, NULL), 0);
-                    sherd__fragment_free(src);
+                    right = read_source(src);
                 }
                 sherd__task task = { .job = 1,
                                      .task = 1,
@@ -171,6 +187,7 @@ void scheme_multiply(const scheme_fixture *f, scheme_visit spoil)
         .group = f->group,
         .panel_rows = f->panel_rows,
         .tile_cols = f->tile_cols,
+        .left_stays = f->stays,
         .perm_cache = f->cache,
         .skip_zeros = !f->plain && !f->odd_b,
         .finite = !f->odd_a && !f->odd_b,
@@ -239,6 +256,7 @@ scheme_fixture scheme_random(void)
                          .cache = scheme_below(2) ? 1 << 20 : 0 };
     f.shuffle_rows = !f.plain && scheme_below(3) == 0;
     f.csr = scheme_below(2);
+    f.stays = f.plain && scheme_below(2);
     return f;
 }
 

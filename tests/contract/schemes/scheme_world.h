@@ -41,6 +41,7 @@ typedef struct scheme_fixture {
     sherd_dtype ta, tb;
     uint32_t slots, group;
     bool plain, exact, shuffle_rows, balanced, csr;
+    bool stays;            /* plain: panels of A stay at the nodes */
     unsigned odd_a, odd_b; /* number of entries that are NaN or infinite */
     unsigned bits, zeros;
     size_t panel_rows, tile_cols, cache;

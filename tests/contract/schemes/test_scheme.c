@@ -267,43 +267,72 @@ static void groups_are_sent_in_random_order_and_added_in_their_own(void **state)
     }
 }
 
+/* Opens a product, makes blocks of a cell and closes it again. plain: panels of A stay. */
+static int open_and_hide(bool plain)
+{
+    static double a[12], b[12], c[9];
+    static const uint32_t expo[4] = { 0, 1, 1, 0 };
+    static const uint8_t key[32] = { 2 };
+    for (int i = 0; i < 12; i++) a[i] = b[i] = i;
+    sherd__partition_params p = { .a = sherd_view_c(a, SHERD_F64, 3, 4),
+                                  .b = sherd_view_c(b, SHERD_F64, 4, 3),
+                                  .c = c,
+                                  .ldc = 3,
+                                  .slots = 2,
+                                  .exposures = plain ? NULL : expo,
+                                  .group = 1,
+                                  .panel_rows = 2,
+                                  .tile_cols = 2,
+                                  .left_stays = plain,
+                                  .perm_cache = 1000,
+                                  .finite = true,
+                                  .entropy = scheme_rng };
+    sherd__cell_work w = { 0 };
+    sherd__fragment *left = NULL, *right = NULL;
+    sherd__hiding h;
+    p.perm = sherd__perm_from_key(key);
+    int err = sherd__partition_open(&h, &p);
+    if (err) return err;
+    err = h.ops->hide(h.ctx, (sherd__cell){ 0, 0, 0 }, &w);
+    if (!err && plain) err = h.ops->left(h.ctx, 0, 0, &left);
+    if (!err) err = h.ops->resident(h.ctx, 0, 0, &right);
+    sherd__fragment_free(w.left);
+    sherd__fragment_free(left);
+    sherd__fragment_free(right);
+    h.ops->free(h.ctx);
+    return err;
+}
+
 static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
-    double a[12], b[12], c[9];
-    uint32_t expo[4] = { 0, 1, 1, 0 };
-    uint8_t key[32] = { 2 };
-    for (int i = 0; i < 12; i++) a[i] = b[i] = i;
-    for (size_t n = 1, seen = n; seen >= n; n++) {
-        sherd__partition_params p = { .a = sherd_view_c(a, SHERD_F64, 3, 4),
-                                      .b = sherd_view_c(b, SHERD_F64, 4, 3),
-                                      .c = c,
-                                      .ldc = 3,
-                                      .slots = 2,
-                                      .exposures = expo,
-                                      .group = 1,
-                                      .panel_rows = 2,
-                                      .tile_cols = 2,
-                                      .perm_cache = 1000,
-                                      .finite = true,
-                                      .entropy = scheme_rng };
-        p.perm = sherd__perm_from_key(key);
-        sherd__hiding h;
-        sherd__alloc_fail_nth(n);
-        int err = sherd__partition_open(&h, &p);
-        if (!err) {
-            sherd__cell_work w = { 0 };
-            sherd__fragment *f = NULL;
-            err = h.ops->hide(h.ctx, (sherd__cell){ 0, 0, 0 }, &w);
-            if (!err) err = h.ops->resident(h.ctx, 0, 0, &f);
-            sherd__fragment_free(w.left);
-            sherd__fragment_free(f);
-            h.ops->free(h.ctx);
+    for (int plain = 0; plain < 2; plain++)
+        for (size_t n = 1, seen = n; seen >= n; n++) {
+            sherd__alloc_fail_nth(n);
+            int err = open_and_hide(plain);
+            seen = sherd__alloc_fail_nth(0);
+            if (seen >= n) assert_int_equal(err, SHERD_ENOMEM);
+            else assert_int_equal(err, SHERD_OK);
         }
-        seen = sherd__alloc_fail_nth(0);
-        if (seen >= n) assert_int_equal(err, SHERD_ENOMEM);
-        else assert_int_equal(err, SHERD_OK);
-    }
+}
+
+static void panels_stay_under_plain_only(void **state)
+{
+    (void)state;
+    double x[4] = { 0 };
+    const uint32_t expo[2] = { 0, 0 };
+    sherd__partition_params p = { .a = sherd_view_c(x, SHERD_F64, 2, 2),
+                                  .b = sherd_view_c(x, SHERD_F64, 2, 2),
+                                  .ldc = 2,
+                                  .slots = 1,
+                                  .exposures = expo,
+                                  .group = 1,
+                                  .panel_rows = 1,
+                                  .tile_cols = 1,
+                                  .left_stays = true,
+                                  .entropy = scheme_rng };
+    sherd__hiding h;
+    assert_int_equal(sherd__partition_open(&h, &p), SHERD_EINVAL);
 }
 
 int main(void)
@@ -319,6 +348,7 @@ int main(void)
         cmocka_unit_test(zero_entries_are_not_sent),
         cmocka_unit_test(groups_are_sent_in_random_order_and_added_in_their_own),
         cmocka_unit_test(every_failed_allocation_is_reported),
+        cmocka_unit_test(panels_stay_under_plain_only),
     };
     return cmocka_run_group_tests_name("crypto/scheme", tests, scheme_begin, scheme_end);
 }

@@ -283,6 +283,28 @@ static void a_hundred_nodes_work_and_some_are_lost(void **s)
     }
 }
 
+/* B takes more of a node's memory than stays there: it passes in tiles. */
+static void panels_that_stay_survive_every_fault(void **s)
+{
+    (void)s;
+    unsigned struck = 0;
+    for (uint64_t seed = 50000; seed < 50060; seed++) {
+        sim_options o = drawn(seed);
+        sim_outcome r;
+        o.n = 150;
+        o.k = o.m = 210;
+        o.node_memory = 1 << 20;
+        o.product.scheme = SHERD_PLAIN;
+        o.product.exact = false;
+        o.product.memory = 1 << 18;
+        o.faulty = 1;
+        o.fault = SIM_FAULTS;
+        must_be_right(&o, &r);
+        struck += r.struck;
+    }
+    assert_true(struck > 20);
+}
+
 static void one_schedule(uint64_t seed)
 {
     sim_options o = drawn(seed);
@@ -313,6 +335,7 @@ int main(void)
         cmocka_unit_test(a_bound_that_leaves_no_room_is_respected),
         cmocka_unit_test(one_seed_gives_one_sequence_of_events),
         cmocka_unit_test(a_hundred_nodes_work_and_some_are_lost),
+        cmocka_unit_test(panels_that_stay_survive_every_fault),
     };
     if (getenv("SIM_SEED")) {
         one_schedule(strtoull(getenv("SIM_SEED"), NULL, 10));

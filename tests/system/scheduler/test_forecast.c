@@ -173,6 +173,28 @@ static sherd_product_options way_of(size_t w, const uint8_t *seed)
     return o;
 }
 
+/* B takes more than SHERD__TILE_STAYING bytes. */
+static void panels_that_stay_are_sent_once(void **state)
+{
+    (void)state;
+    enum { DIM = 1456, ROWS = 70 };
+    const sherd_product_options o = { .size = sizeof o, .scheme = SHERD_PLAIN };
+    sherd_view a = matrix(ROWS, DIM, 0), b = matrix(DIM, DIM, 0);
+    const uint64_t operands = 8 * (uint64_t)DIM * (ROWS + (uint64_t)NODES * DIM);
+    bool equal = false;
+    for (int tries = 0; tries < 10 && !equal; tries++) {
+        sherd_forecast f = { .size = sizeof f };
+        sherd_report r = compare(a, b, &o, &f);
+        assert_true(f.tiles > 1);
+        assert_true(f.bytes_out > operands && f.bytes_out < operands + 100000);
+        equal = r.work_out == f.bytes_out && r.work_in == f.bytes_in;
+        sherd_report_fini(&r);
+    }
+    assert_true(equal);
+    forget(a);
+    forget(b);
+}
+
 static void every_scheme_sends_exactly_the_predicted_bytes(void **state)
 {
     (void)state;
@@ -415,6 +437,7 @@ static void nodes_of_this_machine_are_never_faster_than_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(panels_that_stay_are_sent_once),
         cmocka_unit_test(every_scheme_sends_exactly_the_predicted_bytes),
         cmocka_unit_test(tiles_and_many_panels_are_predicted),
         cmocka_unit_test(with_spare_shares_the_maximum_is_predicted),

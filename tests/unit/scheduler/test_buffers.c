@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,41 +66,80 @@ static void a_returned_buffer_is_reused_for_lengths_that_fill_it(void **state)
     sherd__buffers_free(b);
 }
 
-static void trimming_frees_idle_buffers_only(void **state)
+static bool all_are(const uint8_t *p, size_t len, uint8_t x)
+{
+    for (size_t i = 0; i < len; i++)
+        if (p[i] != x) return false;
+    return true;
+}
+
+static void idle_buffers_are_wiped_between_jobs_and_stay(void **state)
 {
     (void)state;
+    enum { LEN = 100000 };
     sherd__buffers *b = fresh();
-    uint8_t *kept = sherd__buffers_get(b, 100000), *idle = sherd__buffers_get(b, 100000);
-    memset(kept, 3, 100000);
+    uint8_t *used = sherd__buffers_get(b, LEN), *idle = sherd__buffers_get(b, LEN);
+    memset(used, 3, LEN);
+    memset(idle, 4, LEN);
     sherd__buffers_give(b, idle);
-    sherd__buffers_trim(b);
-    sherd__buffers_trim(b);
-    for (size_t i = 0; i < 100000; i += 99) assert_int_equal(kept[i], 3);
-    (void)sherd__alloc_fail_nth(1); /* no buffer is idle: it must allocate */
-    assert_null(sherd__buffers_get(b, 100000));
+    uint8_t *again = sherd__buffers_get(b, LEN - 9999); /* its end holds what was there before */
+    assert_ptr_equal(again, idle);
+    sherd__buffers_give(b, again);
+    sherd__buffers_rest(b);
+    sherd__buffers_rest(b);
+    assert_true(all_are(used, LEN, 3));
+    (void)sherd__alloc_fail_nth(1); /* it is not allocated again */
+    assert_ptr_equal(sherd__buffers_get(b, LEN), idle);
     (void)sherd__alloc_fail_nth(0);
-    sherd__buffers_give(b, kept);
-    (void)sherd__alloc_fail_nth(1); /* now one is idle */
-    assert_ptr_equal(sherd__buffers_get(b, 100000), kept);
-    (void)sherd__alloc_fail_nth(0);
-    sherd__buffers_give(b, kept);
+    assert_true(all_are(idle, LEN, 0));
+    sherd__buffers_give(b, idle);
+    sherd__buffers_give(b, used);
     sherd__buffers_free(b);
 }
 
-static void idle_buffers_beyond_the_limit_are_freed(void **state)
+static void only_some_idle_memory_stays_between_jobs(void **state)
 {
     (void)state;
+    enum { COUNT = 12 };
+    const size_t len = SHERD__BUFFERS_KEPT / 8;
     sherd__buffers *b = fresh();
-    uint8_t *got[200];
-    for (unsigned i = 0; i < 200; i++) assert_non_null(got[i] = sherd__buffers_get(b, 70000));
-    for (unsigned i = 0; i < 200; i++) sherd__buffers_give(b, got[i]);
+    uint8_t *got[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) assert_non_null(got[i] = sherd__buffers_get(b, len));
+    for (unsigned i = 0; i < COUNT; i++) sherd__buffers_give(b, got[i]);
+    sherd__buffers_rest(b);
     (void)sherd__alloc_fail_nth(1);
-    unsigned waiting = 0;
-    while ((got[waiting] = sherd__buffers_get(b, 70000))) waiting++;
+    for (unsigned i = 0; i < 8; i++) /* those that were given back last, the last one first */
+        assert_ptr_equal(sherd__buffers_get(b, len), got[COUNT - 1 - i]);
+    assert_null(sherd__buffers_get(b, len));
     (void)sherd__alloc_fail_nth(0);
-    assert_true(waiting >= 16 && waiting < 200);
-    while (waiting) sherd__buffers_give(b, got[--waiting]);
+    for (unsigned i = 0; i < 8; i++) sherd__buffers_give(b, got[COUNT - 1 - i]);
     sherd__buffers_free(b);
+}
+
+/* Takes and returns `count` buffers of len bytes, and returns how many of them are idle then. */
+static unsigned idle_of(unsigned count, size_t len)
+{
+    sherd__buffers *b = fresh();
+    uint8_t **got = calloc(count + 1, sizeof *got);
+    unsigned idle = 0;
+    for (unsigned i = 0; i < count; i++) assert_non_null(got[i] = sherd__buffers_get(b, len));
+    for (unsigned i = 0; i < count; i++) sherd__buffers_give(b, got[i]);
+    (void)sherd__alloc_fail_nth(1);
+    while ((got[idle] = sherd__buffers_get(b, len))) idle++;
+    (void)sherd__alloc_fail_nth(0);
+    for (unsigned i = 0; i < idle; i++) sherd__buffers_give(b, got[i]);
+    sherd__buffers_free(b);
+    free(got);
+    return idle;
+}
+
+static void idle_buffers_beyond_the_limits_are_freed(void **state)
+{
+    (void)state;
+    assert_int_equal(idle_of(300, 70000), 300); /* as many answers as 63 nodes have in progress */
+    unsigned many = idle_of(2000, 70000), large = idle_of(40, 16 << 20);
+    assert_true(many >= 300 && many < 2000);
+    assert_true(large >= 8 && large < 40);
 }
 
 static void lengths_that_overflow_are_refused(void **state)
@@ -147,8 +187,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buffers_of_any_length_do_not_overlap),
         cmocka_unit_test(a_returned_buffer_is_reused_for_lengths_that_fill_it),
-        cmocka_unit_test(trimming_frees_idle_buffers_only),
-        cmocka_unit_test(idle_buffers_beyond_the_limit_are_freed),
+        cmocka_unit_test(idle_buffers_are_wiped_between_jobs_and_stay),
+        cmocka_unit_test(only_some_idle_memory_stays_between_jobs),
+        cmocka_unit_test(idle_buffers_beyond_the_limits_are_freed),
         cmocka_unit_test(lengths_that_overflow_are_refused),
         cmocka_unit_test(another_thread_may_return_buffers),
     };

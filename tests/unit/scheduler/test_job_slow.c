@@ -64,6 +64,32 @@ static void an_idle_node_takes_over_what_a_slow_one_has_in_progress(void **state
     world_stop(&w);
 }
 
+static void a_panel_that_stays_is_not_sent_again_for_work_that_is_soon_done(void **state)
+{
+    (void)state;
+    world w = { .scheme.shape = { .shared = true, .left_stays = true } };
+    world_start(&w, 2, 4, 1, 2, 1, false); /* four tiles, one panel each */
+    world_settle(&w);
+    pass(&w, 10);
+    for (int i = 0; i < 4; i++) {
+        world_answer(&w, 0, 0);
+        world_settle(&w);
+    }
+    assert_int_equal(w.ends[0].asked, 0); /* node 2 has two cells, and two are not started */
+    assert_int_equal(w.ends[1].asked, 2);
+    assert_int_equal(w.scheme.lefts, 2);
+    pass(&w, 200); /* it takes 210 ms for its first one: for four of them that is too long */
+    assert_int_equal(w.ends[0].asked, 2);
+    assert_int_equal(w.scheme.lefts, 3);
+    for (uint32_t i = 4; i-- > 0;) {
+        world_answer(&w, i / 2, 0);
+        world_settle(&w);
+    }
+    world_must_be_done(&w, SHERD_OK);
+    assert_int_equal(sherd__job_node_tasks(w.job, 0), 6);
+    world_stop(&w);
+}
+
 static void work_is_not_moved_where_it_would_show_another_node_more_of_the_operands(void **state)
 {
     (void)state;
@@ -171,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_idle_node_takes_over_what_a_slow_one_has_in_progress),
+        cmocka_unit_test(a_panel_that_stays_is_not_sent_again_for_work_that_is_soon_done),
         cmocka_unit_test(work_is_not_moved_where_it_would_show_another_node_more_of_the_operands),
         cmocka_unit_test(a_node_that_is_as_fast_as_the_others_keeps_its_work),
         cmocka_unit_test(two_silent_nodes_do_not_relieve_each_other),

@@ -163,6 +163,79 @@ static void cells_are_as_large_and_as_many_as_devices_need(void **state)
     }
 }
 
+/* 4096 cubed in float64 over seven nodes. */
+static sherd__plan_input large(void)
+{
+    return (sherd__plan_input){ .n = 4096,
+                                .k = 4096,
+                                .m = 4096,
+                                .slots = 7,
+                                .widest = 4096,
+                                .rows_kept = 1,
+                                .rows_longest = 586,
+                                .size_a = 8,
+                                .size_b = 8,
+                                .may_stay = true,
+                                .memory = SHERD__MEMORY_DEFAULT,
+                                .node_memory = UINT64_C(1) << 30,
+                                .cell = 1 << 20,
+                                .tasks = 2 };
+}
+
+static void panels_of_a_stay_where_all_of_b_would_be_much_memory(void **state)
+{
+    (void)state;
+    sherd__plan_input in = large();
+    sherd__plan p;
+    assert_int_equal(sherd__plan_make(&p, &in, NULL), SHERD_OK);
+    assert_true(p.left_stays);
+    assert_true(p.tile_cols * 4096 * 8 <= SHERD__TILE_STAYING);
+    assert_true(p.panel_rows >= 256 && p.panel_rows <= 320); /* tall: B is packed twice for 586 */
+    assert_true(p.node_bytes < UINT64_C(128) << 20);         /* and not all 128 MB of B */
+    in.may_stay = false;
+    assert_int_equal(sherd__plan_make(&p, &in, NULL), SHERD_OK);
+    assert_false(p.left_stays);
+    assert_int_equal(p.tile_cols, 4096);
+}
+
+static void panels_of_a_do_not_stay_where_b_is_small_or_a_node_has_no_room(void **state)
+{
+    (void)state;
+    sherd__plan_input in = large();
+    sherd__plan p;
+    in.m = 512;
+    assert_int_equal(sherd__plan_make(&p, &in, NULL), SHERD_OK);
+    assert_false(p.left_stays);
+    in = large();
+    in.node_memory = 48 << 20; /* its rows of A take 19 MB */
+    assert_int_equal(sherd__plan_make(&p, &in, NULL), SHERD_OK);
+    assert_false(p.left_stays);
+}
+
+static void panels_that_stay_fit_both_memories(void **state)
+{
+    (void)state;
+    unsigned stay = 0;
+    for (unsigned round = 0; round < 20000; round++) {
+        sherd__plan_input in = draw();
+        sherd__plan p;
+        in.may_stay = true;
+        if (sherd__plan_make(&p, &in, NULL) || !p.left_stays) continue;
+        stay++;
+        const double wide_a = (double)in.size_a + (in.size_a == 8 ? 0 : 8);
+        const double wide_b = (double)in.size_b + (in.size_b == 8 ? 0 : 8);
+        const double answer = 8.0 * (double)p.panel_rows * (double)p.tile_cols;
+        const double tile = (double)in.widest * wide_b * (double)p.tile_cols;
+        const double a = (double)in.widest * wide_a * (double)in.rows_longest;
+        assert_true(p.tile_cols >= 1 && p.tile_cols <= in.m);
+        assert_true(p.panel_rows >= 1 && p.panel_rows <= in.rows_longest);
+        if (p.panel_rows == 1) continue; /* two of them may exceed it */
+        assert_true(answer * in.slots * p.depth <= (double)in.memory * 0.75);
+        assert_true(a + 3 * tile + answer * p.depth <= (double)in.node_memory * 1.05);
+    }
+    assert_true(stay > 100);
+}
+
 static void fewer_than_half_of_the_nodes_may_be_left_out(void **state)
 {
     (void)state;
@@ -234,6 +307,9 @@ int main(void)
         cmocka_unit_test(what_fits_less_memory_fits_more_memory),
         cmocka_unit_test(small_work_is_one_cell_and_large_work_overlaps),
         cmocka_unit_test(cells_are_as_large_and_as_many_as_devices_need),
+        cmocka_unit_test(panels_of_a_stay_where_all_of_b_would_be_much_memory),
+        cmocka_unit_test(panels_of_a_do_not_stay_where_b_is_small_or_a_node_has_no_room),
+        cmocka_unit_test(panels_that_stay_fit_both_memories),
         cmocka_unit_test(fewer_than_half_of_the_nodes_may_be_left_out),
         cmocka_unit_test(empty_work_has_a_plan),
     };

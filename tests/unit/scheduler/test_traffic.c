@@ -34,25 +34,23 @@ static bool close_to(double x, double y)
 }
 
 static double tiles, primes; /* of the last product that was counted */
+static bool stays;           /* panels of A stay at nodes */
 
-static sherd__traffic count(sherd_product_options *o, uint64_t memory)
+/* memory: of the coordinator; room: of a node. */
+static sherd__traffic count_of(const sherd__matrices *m, sherd_product_options *o, uint64_t memory,
+                               uint64_t room)
 {
     const sherd__nodes nodes = { .count = NODES,
                                  .domain = domain,
                                  .domains = NODES,
                                  .usable = NODES,
-                                 .memory = 1 << 24,
+                                 .memory = room,
                                  .weights = weights };
     sherd__prepared p;
     sherd__traffic t;
     o->seed = seed;
     o->memory = memory;
-    assert_int_equal(sherd__prepare_multiply(&p,
-                                             &(sherd__matrices){
-                                                 sherd_view_c(a_data, SHERD_F64, N, K),
-                                                 sherd_view_c(b_data, SHERD_F64, K, M), c_data, M },
-                                             &nodes, o, NULL),
-                     SHERD_OK);
+    assert_int_equal(sherd__prepare_multiply(&p, m, &nodes, o, NULL), SHERD_OK);
     assert_int_equal(sherd__traffic_count(&t, &p, false, &(sherd_hooks){ .ctx = NULL }), SHERD_OK);
     /* A is dense, so that panels are alike; counted together, they give the same numbers. */
     sherd__traffic same;
@@ -66,10 +64,18 @@ static sherd__traffic count(sherd_product_options *o, uint64_t memory)
                 close_to(same.unpacked, t.unpacked) && close_to(same.packed, t.packed) &&
                 close_to(same.widened, t.widened) && close_to(same.streamed, t.streamed) &&
                 close_to(same.laid, t.laid) && close_to(same.busiest, t.busiest));
-    tiles = (double)((M + p.plan.tile_cols - 1) / p.plan.tile_cols);
+    tiles = (double)((m->b.cols + p.plan.tile_cols - 1) / p.plan.tile_cols);
+    stays = p.plan.left_stays;
     primes = p.primes_len;
     sherd__prepared_fini(&p);
     return t;
+}
+
+static sherd__traffic count(sherd_product_options *o, uint64_t memory)
+{
+    const sherd__matrices m = { sherd_view_c(a_data, SHERD_F64, N, K),
+                                sherd_view_c(b_data, SHERD_F64, K, M), c_data, M };
+    return count_of(&m, o, memory, 1 << 24);
 }
 
 static void a_right_block_of_doubles_is_repacked_for_each_task(void **state)
@@ -99,6 +105,29 @@ static void nodes_of_less_weight_have_fewer_panels(void **state)
     weights = uneven;
     assert_true(count(&o, 1 << 20).tasks > NODES * tiles);
     weights = NULL;
+}
+
+static void a_panel_that_stays_is_counted_once(void **state)
+{
+    (void)state;
+    enum { DEEP = 200, WIDE = 300 };
+    double *a = malloc(N * DEEP * 8), *b = malloc(DEEP * WIDE * 8), *c = malloc(N * WIDE * 8);
+    for (int i = 0; i < N * DEEP; i++) a[i] = 1.0 / (1 + i);
+    for (int i = 0; i < DEEP * WIDE; i++) b[i] = 1.0 / (1 + i);
+    const sherd__matrices m = { sherd_view_c(a, SHERD_F64, N, DEEP),
+                                sherd_view_c(b, SHERD_F64, DEEP, WIDE), c, WIDE };
+    sherd_product_options o;
+    sherd__product_options_init(&o);
+    o.scheme = SHERD_PLAIN;
+    sherd__traffic t = count_of(&m, &o, 1 << 16, 1 << 20);
+    assert_true(stays && tiles > 2);
+    double tasks = (double)t.tasks, panels = tasks / tiles;
+    assert_true(panels > 2 * NODES);
+    assert_true((double)t.left == N * DEEP * 8.0 + 8 * panels); /* with a table for each */
+    assert_true((double)t.first > NODES * DEEP * WIDE * 8.0);
+    free(a);
+    free(b);
+    free(c);
 }
 
 static void single_columns_are_multiplied_in_place(void **state)
@@ -253,6 +282,7 @@ int main(void)
         cmocka_unit_test(sizes_of_cells_are_those_of_their_blocks),
         cmocka_unit_test(a_right_block_of_doubles_is_repacked_for_each_task),
         cmocka_unit_test(nodes_of_less_weight_have_fewer_panels),
+        cmocka_unit_test(a_panel_that_stays_is_counted_once),
         cmocka_unit_test(single_columns_are_multiplied_in_place),
         cmocka_unit_test(residues_are_counted_by_their_unpacking),
         cmocka_unit_test(integers_with_residues_are_counted_by_their_packing),
