@@ -422,7 +422,7 @@ static void add_report(const sherd__product_run *w, json_t *obj)
     static const char *const names[] = { "tasks",    "tasks_repeated", "fragments",  "panels",
                                          "tiles",    "rows_skipped",   "nodes_lost", "nodes_banned",
                                          "work_out", "work_in",        "primes",     "check_error",
-                                         "seconds",  "check_tolerant", NULL };
+                                         "seconds",  "check_tolerant", "prime_bits", NULL };
     static const char *const fixed[] = { "scale_a", "scale_b", "bits_a", "bits_b", NULL };
     static const char *const sparse[] = { "encoding", "tasks_csr", NULL };
     const sherd_report *r = w->info.report;
