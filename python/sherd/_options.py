@@ -31,6 +31,8 @@ class ProductSettings(TypedDict, total=False):
     group: permute: columns that share one permutation; default: all columns of a node.
     balanced: permute: assign equal counts of columns.
     shuffle_rows: permute: send A's rows in another order in every group.
+    code: share: how operands are coded that are not kept: "auto" (default), "lagrange", or "inner",
+        under which nodes compute less, and none may be missing (spare 0).
     exposure_max: largest fraction of an operand that a domain may be given; default: twice the
         largest planned one.
     encoding: permute, plain: "auto" (default), "dense" or "csr".
@@ -45,6 +47,7 @@ class ProductSettings(TypedDict, total=False):
     colluding: int
     spare: int
     masks: PathLike
+    code: str
     group: int
     balanced: bool
     shuffle_rows: bool
@@ -65,7 +68,19 @@ class ProductOptions(ProductSettings, total=False):
     timeout: float
 
 
-_ENCODINGS = {"auto": 0, "dense": 1, "csr": 2}
+# Options whose values have names, by the numbers of the library.
+_CHOICES = {
+    "encoding": {
+        "auto": lib.SHERD_ENCODING_AUTO,
+        "dense": lib.SHERD_ENCODING_DENSE,
+        "csr": lib.SHERD_ENCODING_CSR,
+    },
+    "code": {
+        "auto": lib.SHERD_CODE_AUTO,
+        "lagrange": lib.SHERD_CODE_LAGRANGE,
+        "inner": lib.SHERD_CODE_INNER,
+    },
+}
 
 
 def schemes() -> list[Scheme]:
@@ -110,16 +125,14 @@ def product_options(options: ProductOptions, **members: Any) -> Any:
     """Makes a sherd_product_options."""
     refuse_unknown(options, ProductOptions.__annotations__, "a product")
     given: dict[str, Any] = dict(options)
-    scheme, encoding, seed, masks = (
-        given.pop(x, None) for x in ("scheme", "encoding", "seed", "masks")
-    )
+    scheme, seed, masks = (given.pop(x, None) for x in ("scheme", "seed", "masks"))
     timeout = milliseconds(given.pop("timeout", None))
     if given.get("bits") and "exact" not in given:
         given["exact"] = True
-    if encoding is not None and encoding not in _ENCODINGS:
-        raise InvalidArgument(
-            f"there is no encoding {encoding!r}", "the encodings are " + ", ".join(_ENCODINGS)
-        )
+    for name, values in _CHOICES.items():
+        if name in given and given[name] not in values:
+            raise InvalidArgument(f"{name} is {given[name]!r}", "one of " + ", ".join(values))
+        given[name] = values[given.get(name, "auto")]
     if seed is not None and (not isinstance(seed, bytes) or len(seed) != 32):
         raise InvalidArgument("seed is not 32 bytes", "secrets.token_bytes(32) makes one")
     try:
@@ -129,7 +142,6 @@ def product_options(options: ProductOptions, **members: Any) -> Any:
             **members,
             timeout_ms=timeout,
             scheme=None if scheme is None else _scheme(scheme),
-            encoding=None if encoding is None else _ENCODINGS[encoding],
             masks=None if masks is None else path_of(masks),
         )
     except (OverflowError, TypeError) as e:

@@ -100,14 +100,14 @@ class Epoch(EpochFields):
     """The figures of one report of a training; str() is one line. Members: those of EpochFields."""
 
     def __str__(self) -> str:
-        def figures(cost: float, accuracy: float) -> str:
-            return f"{cost:.4f}" + (
+        def figures(loss: float, accuracy: float) -> str:
+            return f"{loss:.4f}" + (
                 "" if math.isnan(accuracy) else f", accuracy {100 * accuracy:.1f} %"
             )
 
-        line = f"epoch {self.epoch}, step {self.step}: loss {figures(self.cost, self.accuracy)}"
-        if not math.isnan(self.validation_cost):
-            line += f"; validation {figures(self.validation_cost, self.validation_accuracy)}"
+        line = f"epoch {self.epoch}, step {self.step}: loss {figures(self.loss, self.accuracy)}"
+        if not math.isnan(self.validation_loss):
+            line += f"; validation {figures(self.validation_loss, self.validation_accuracy)}"
         if not math.isnan(self.epsilon):
             line += f"; epsilon {self.epsilon:.3g} at delta {self.delta:.0e}"
         return line if math.isnan(self.seconds) else f"{line}; {time_text(self.seconds)}"

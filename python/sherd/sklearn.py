@@ -264,7 +264,7 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed = int(check_random_state(self.random_state).randint(2**31))
         data = (X, labels.astype(np.uint32))
         self.model_: Model = train(recipe, data=data, seed=seed, cluster=self.cluster)
-        self.loss_ = self.model_.history[-1].cost
+        self.loss_ = self.model_.history[-1].loss
         self.n_iter_ = self.max_iter
         return self
 

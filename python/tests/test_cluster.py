@@ -100,6 +100,7 @@ def test_too_few_nodes_are_found_before_any_is_started():
         ((3,), {"bits": "wide"}, sherd.InvalidArgument),
         ((3,), {"colluding": -1}, sherd.InvalidArgument),
         ((3,), {"encoding": "zip"}, sherd.InvalidArgument),
+        ((3,), {"code": "morse"}, sherd.InvalidArgument),
         ((3,), {"seed": b"short"}, sherd.InvalidArgument),
         ((3,), {"timeout": -1}, sherd.InvalidArgument),
         ((3,), {"program": "/nowhere/sherd"}, sherd.Error),

@@ -69,7 +69,7 @@ def test_a_training_on_arrays():
         network(epochs=30), data=(X, Y), validation=(X[:50], Y[:50]), seed=1, on_epoch=seen.append
     )
     assert [e.epoch for e in m.history] == list(range(1, 31)) == [e.epoch for e in seen]
-    assert m.history[-1].cost < m.history[0].cost and m.history[-1].validation_accuracy > 0.8
+    assert m.history[-1].loss < m.history[0].loss and m.history[-1].validation_accuracy > 0.8
     assert str(seen[0]).startswith("epoch 1, step 8: loss 0.") and "validation" in str(seen[0])
     assert (m.inputs, m.outputs, m.report.seed_number) == (4, 2, 1)
     assert m.confusion.sum() == 50 and m.classes is None
@@ -111,7 +111,7 @@ def test_images_are_flattened():
 def test_values_are_targets_if_the_recipe_says_so():
     recipe = sherd.Recipe.of_layers("dense 1", input=4, loss="squared", targets="values", epochs=40)
     m = sherd.train(recipe, data=(X, X @ [1.0, 2, 3, 4]), seed=1)
-    assert m.history[-1].cost < m.history[0].cost / 2
+    assert m.history[-1].loss < m.history[0].loss / 2
     assert math.isnan(m.history[-1].accuracy)
 
 
