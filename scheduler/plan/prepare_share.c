@@ -90,40 +90,27 @@ static void take_primes(sherd__prepared *p, const uint32_t *table, uint32_t len,
     memcpy(p->primes, table, len * sizeof *table);
 }
 
-/* Returns how many primes below 256 hold sums of `inner` products, if nodes multiply bytes faster
- * than what `wide` primes of 23 bits take; otherwise 0. Of those, a node computes the product in
- * float64 or in its own arithmetic for residues, at the rates that nodes declare. */
-static uint32_t bytes_instead(const sherd__prepared *p, size_t inner, uint32_t wide,
-                              const sherd__nodes *nodes)
+/* Chooses primes of 23 bits, or below 256 (`bytes`), that hold sums of `inner` products.
+ * SHERD_ERANGE. */
+static int choose_primes(sherd__prepared *p, size_t inner, bool bytes, sherd_diag *d)
 {
-    uint32_t len = sherd__bytes_primes_needed(inner, p->fixed_a.bound, p->fixed_b.bound);
-    double now = nodes->residue_gflops > 0 ? nodes->residue_gflops : nodes->gflops;
-    if (!len || !(nodes->byte_gops > 0)) return 0;
-    return !(now > 0) || len / nodes->byte_gops < wide / now ? len : 0;
-}
-
-/* Whether residues of bytes are possible, and how many terms the sums at nodes have. */
-typedef struct byte_use {
-    const sherd__nodes *nodes; /* NULL: they are not */
-    size_t terms;
-} byte_use;
-
-/* Chooses the primes that hold sums of `inner` products. SHERD_ERANGE. */
-static int choose_primes(sherd__prepared *p, size_t inner, byte_use use, sherd_diag *d)
-{
-    size_t primes;
-    int err = sherd__exact_primes_needed(inner, p->fixed_a.bound, p->fixed_b.bound,
-                                         &sherd__primes_default, &primes);
+    size_t primes = bytes ? sherd__bytes_primes_needed(inner, p->fixed_a.bound, p->fixed_b.bound)
+                          : 0;
+    int err = bytes ? (primes ? SHERD_OK : SHERD_ERANGE)
+                    : sherd__exact_primes_needed(inner, p->fixed_a.bound, p->fixed_b.bound,
+                                                 &sherd__primes_default, &primes);
     if (err)
         return sherd__fail(d, err, "use fewer --bits",
-                           "sums of %zu products of %u and %u bits do not fit four primes", inner,
-                           p->fixed_a.bits, p->fixed_b.bits);
-    uint32_t bytes = use.nodes && use.terms <= SHERD__SHARE_TERMS
-                         ? bytes_instead(p, inner, (uint32_t)primes, use.nodes)
-                         : 0;
-    if (bytes) take_primes(p, sherd__byte_primes, bytes, true);
-    else take_primes(p, sherd__primes_default.p, (uint32_t)primes, false);
+                           "sums of %zu products of %u and %u bits do not fit %s primes", inner,
+                           p->fixed_a.bits, p->fixed_b.bits, bytes ? "eight" : "four");
+    take_primes(p, bytes ? sherd__byte_primes : sherd__primes_default.p, (uint32_t)primes, bytes);
     return SHERD_OK;
+}
+
+/* Returns whether all nodes multiply byte residues, with sums of so many terms. */
+static bool does_bytes(const sherd__nodes *nodes, size_t terms)
+{
+    return nodes->byte_gops > 0 && terms <= SHERD__SHARE_TERMS;
 }
 
 /* Determines the fixed point of both operands, and 23-bit primes that hold sums of `inner`
@@ -134,7 +121,7 @@ static int bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
 {
     int err = bound_a(p, a, opt, d);
     if (!err) err = bound_b(&p->fixed_b, b, opt, d);
-    return err ? err : choose_primes(p, inner, (byte_use){ 0 }, d);
+    return err ? err : choose_primes(p, inner, false, d);
 }
 
 /* Returns the bytes that an element takes on the wire. */
@@ -403,8 +390,7 @@ static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, bool byte
     int err = bounds(p, a, b, k->inner, opt, d);
     if (!err && bytes) {
         const size_t both = hides_b && sums > k->inner ? sums : k->inner;
-        err = choose_primes(p, both, (byte_use){ nodes, k->inner }, d);
-        if (!err && !p->bytes) err = SHERD_EUNSUPPORTED;
+        err = does_bytes(nodes, k->inner) ? choose_primes(p, both, true, d) : SHERD_EUNSUPPORTED;
     }
     if (!err) err = sherd__share_code_fit(p, lagrange, part, nodes, opt, d);
     if (err || bytes || sums <= k->inner || !hides_b) return err;
@@ -462,12 +448,19 @@ static int code_kept_by(const kept_attempt *t, const sherd__nodes *nodes, bool b
     return SHERD_OK;
 }
 
+/* As code_share, for right operands of typical width. */
 static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
 {
     const kept_attempt *t = ctx;
-    bool possible = sherd__share_codes_b(t->opt) && !t->how->windows;
-    if (possible && !code_kept_by(t, nodes, true, tasks, NULL)) return SHERD_OK;
-    return code_kept_by(t, nodes, false, tasks, d);
+    const sherd_view b = { .rows = t->k.inner, .cols = t->k.right };
+    const sherd__matrices m = { .a = sherd_view_sub(t->a, 0, t->part, 0, t->a.cols), .b = b };
+    double seconds[2] = { INFINITY, INFINITY };
+    for (int bytes = 0; bytes < 2; bytes++) {
+        if (bytes && (!sherd__share_codes_b(t->opt) || t->how->windows)) continue;
+        if (code_kept_by(t, nodes, bytes, tasks, NULL)) continue;
+        seconds[bytes] = sherd__share_code_seconds(t->p, &m, nodes, t->opt);
+    }
+    return code_kept_by(t, nodes, seconds[true] < seconds[false], tasks, d);
 }
 
 /*
@@ -523,10 +516,9 @@ static int code_share_by(const share_attempt *t, const sherd__nodes *nodes, bool
                          double *tasks, sherd_diag *d)
 {
     sherd__prepared *p = t->p;
-    const byte_use use = { bytes ? nodes : NULL, t->m->a.cols };
-    int err = choose_primes(p, t->m->a.cols, use, d);
-    if (err || p->bytes != bytes) return err ? err : SHERD_EUNSUPPORTED;
-    err = sherd__share_code_fit(p, t->by, t->m->a.rows, nodes, t->opt, d);
+    if (bytes && !does_bytes(nodes, t->m->a.cols)) return SHERD_EUNSUPPORTED;
+    int err = choose_primes(p, t->m->a.cols, bytes, d);
+    if (!err) err = sherd__share_code_fit(p, t->by, t->m->a.rows, nodes, t->opt, d);
     if (err) return err;
     size_t depth = sherd__share_code_depth(p, t->m->a.cols);
     const work k = { .rows = sherd__share_code_rows(p, t->m->a.rows),
@@ -539,14 +531,19 @@ static int code_share_by(const share_attempt *t, const sherd__nodes *nodes, bool
     return err;
 }
 
-/* Bytes may be impossible: the smallest prime has too few points for the nodes, or the memory does
- * not hold what checks them. */
+/* Takes the primes with which the product takes less time. Bytes may be impossible: the smallest
+ * prime has too few points for the nodes, or the memory does not hold what checks them. Small
+ * operands are mostly edges of tiles. */
 static int code_share(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
 {
     const share_attempt *t = ctx;
-    if (sherd__share_codes_b(t->opt) && !code_share_by(t, nodes, true, tasks, NULL))
-        return SHERD_OK;
-    return code_share_by(t, nodes, false, tasks, d);
+    double seconds[2] = { INFINITY, INFINITY };
+    for (int bytes = 0; bytes < 2; bytes++) {
+        if (bytes && !sherd__share_codes_b(t->opt)) continue;
+        if (code_share_by(t, nodes, bytes, tasks, NULL)) continue;
+        seconds[bytes] = sherd__share_code_seconds(t->p, t->m, nodes, t->opt);
+    }
+    return code_share_by(t, nodes, seconds[true] < seconds[false], tasks, d);
 }
 
 /* Plans a product by one code. */

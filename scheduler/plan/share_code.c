@@ -147,20 +147,29 @@ static uint64_t cuts(size_t all, size_t each)
     return all ? (all - 1) / each + 1 : 1;
 }
 
+/* Byte residues are sent and multiplied in whole tiles: `each` lines or terms of them. */
+static double tiled(const sherd__prepared *p, size_t n, size_t each)
+{
+    return (double)(p->bytes ? (n + each - 1) / each * each : n);
+}
+
 double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m,
                                  const sherd__nodes *nodes, const sherd_product_options *opt)
 {
-    double rows = (double)sherd__share_code_rows(p, m->a.rows), cols = (double)m->b.cols;
-    double depth = (double)sherd__share_code_depth(p, m->a.cols), shares = p->code.shares;
+    const size_t height = sherd__share_code_rows(p, m->a.rows),
+                 inner = sherd__share_code_depth(p, m->a.cols);
+    double rows = tiled(p, height, SHERD__BYTES_TILE),
+           cols = tiled(p, m->b.cols, SHERD__BYTES_TILE);
+    double depth = tiled(p, inner, SHERD__BYTES_STEP), shares = p->code.shares;
     double bytes = p->bytes ? 1 : SHERD__RESIDUE_BYTES;
     double wire = bytes * (double)p->primes_len * shares; /* one number of each */
     /* There are many tiles and panels if a node declares little memory; A is sent for each tile. */
     uint64_t tiles = cuts(m->b.cols, p->plan.tile_cols);
-    uint64_t positions = tiles * cuts((size_t)rows, p->plan.panel_rows);
+    uint64_t positions = tiles * cuts(height, p->plan.panel_rows);
     sherd__traffic t = { .residues = true };
     t.left = (uint64_t)(wire * rows * depth * (double)tiles);
     t.first = (uint64_t)(wire * depth * cols);
-    t.answer = (uint64_t)(wire * rows * cols);
+    t.answer = (uint64_t)(wire * (double)height * (double)m->b.cols);
     const sherd__calibration own = sherd__calibration_typical(p, &t);
     const sherd__cost_input in = {
         .bytes_out = t.left + t.first,

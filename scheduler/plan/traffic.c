@@ -49,7 +49,7 @@ static uint32_t right_number(const count *c, sherd__cell cell)
 static double values_of(const sherd__fragment_info *i)
 {
     double len = (double)(i->len - 8 * (uint64_t)i->groups), rows = (double)i->rows;
-    if (i->dtype == SHERD__RESIDUES) return len / 3;    /* of all primes together */
+    if (i->dtype == SHERD__RESIDUES) return len / 3; /* of all primes together */
     if (sherd__fragment_is_bytes(i->dtype)) return rows * (double)i->cols * i->primes;
     double each = (double)sherd_dtype_size((sherd_dtype)i->dtype),
            width = sherd__csr_width(i->cols);

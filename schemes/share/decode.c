@@ -139,19 +139,20 @@ static int interpolate(share *d, const answers *a, size_t from, size_t n)
     return SHERD_OK;
 }
 
-static void recombine(const share *d, uint32_t row, size_t n, double *out)
+/* Recombines row `row` of d->line: sums, times 2^-scale. */
+static void recombine(const share *d, uint32_t row, size_t n, int scale, double *out)
 {
     const double *residues[SHERD__TABLE_PRIMES];
     const uint8_t *bytes[SHERD__BYTE_PRIMES];
     for (uint32_t q = 0; q < d->p.primes_len && d->bytes; q++)
         bytes[q] = (const uint8_t *)d->line + ((size_t)q * weight_rows(d) + row) * PIECE;
     if (d->bytes) {
-        sherd__bytes_crt_f64(&d->crt_bytes, bytes, n, d->a.fixed.scale + d->b.fixed.scale, out);
+        sherd__bytes_crt_f64(&d->crt_bytes, bytes, n, scale, out);
         return;
     }
     for (uint32_t q = 0; q < d->p.primes_len; q++)
         residues[q] = (const double *)d->line + ((size_t)q * weight_rows(d) + row) * PIECE;
-    sherd__crt_f64(&d->crt, residues, n, d->a.fixed.scale + d->b.fixed.scale, out);
+    sherd__crt_f64(&d->crt, residues, n, scale, out);
 }
 
 /* Rows of C from `row` on, up to limit; those beyond are padding. */
@@ -186,13 +187,19 @@ static int decode_blocks(share *d, const answers *a)
         int err = interpolate(d, a, from, n);
         if (err) return err;
         for (uint32_t j = 0; j < share_row_blocks(d); j++) {
-            recombine(d, j, n, x);
+            recombine(d, j, n, d->a.fixed.scale + d->b.fixed.scale, x);
             const place_in rows = { (to + j * span.height + span.at) * each,
                                     (to + span.limit) * each };
             place(d, a, rows, from, n, x);
         }
     }
     return SHERD_OK;
+}
+
+/* Returns the size of a residue in the sums of tiles. */
+static size_t share_sum_bytes(const share *d)
+{
+    return d->bytes ? 1 : sizeof(double);
 }
 
 /* Adds values [from, from+n) of a panel's sum, in d->line, to those of the group, and stores the
@@ -218,22 +225,20 @@ static void add_panel(const share *d, share_tile *tile, size_t all, size_t from,
 }
 
 /* Adds the group's values, in d->line, to the integer sums, and starts the next group. Products of
- * two primes are below 2^53, so the doubles are exact integers. */
+ * two primes, or of six below 256, are below 2^53, so the doubles are exact integers. */
 static void add_group(const share *d, share_tile *tile, size_t all, size_t from, size_t n,
                       double *x)
 {
-    const double *residues[SHERD__TABLE_PRIMES];
-    for (uint32_t q = 0; q < d->p.primes_len; q++) {
-        residues[q] = (const double *)d->line + (size_t)q * PIECE;
-        memset((double *)tile->sum + q * all + from, 0, n * sizeof(double));
-    }
-    sherd__crt_f64(&d->crt, residues, n, 0, x);
+    const size_t each = share_sum_bytes(d);
+    for (uint32_t q = 0; q < d->p.primes_len; q++)
+        memset((uint8_t *)tile->sum + each * (q * all + from), 0, each * n);
+    recombine(d, 0, n, 0, x);
     for (size_t i = 0; i < n; i++) tile->whole[from + i] += (int64_t)x[i];
 }
 
 static int room_for_sum(const share *d, share_tile *tile, size_t all)
 {
-    if (!tile->sum) tile->sum = sherd__share_secret(d->p.primes_len, all, 1, sizeof(double));
+    if (!tile->sum) tile->sum = sherd__share_secret(d->p.primes_len, all, 1, share_sum_bytes(d));
     if (d->group && !tile->whole) tile->whole = sherd__share_secret(all, 1, 1, sizeof *tile->whole);
     return tile->sum && (tile->whole || !d->group) ? SHERD_OK : SHERD_ENOMEM;
 }
@@ -255,7 +260,7 @@ static int decode_sum(share *d, const answers *a)
         add_panel(d, tile, all, from, n);
         if (full) add_group(d, tile, all, from, n, x);
         if (!last) continue;
-        if (!d->group) recombine(d, 0, n, x);
+        if (!d->group) recombine(d, 0, n, shift, x);
         for (size_t i = 0; d->group && i < n; i++) x[i] = (double)tile->whole[from + i];
         if (d->group) sherd__exact_unscale(x, n, shift);
         place(d, a, (place_in){ 0, d->k }, from, n, x);

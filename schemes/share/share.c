@@ -340,7 +340,9 @@ size_t sherd__share_sum_max(const uint32_t *primes, uint32_t len, uint64_t a, ui
 {
     sherd__u128 all = 1, most;
     for (uint32_t q = 0; q < len; q++) all *= primes[q];
-    most = (all - 1) / 2 / (a ? a : 1) / (b ? b : 1);
+    most = (all - 1) / 2;
+    if (len && primes[0] <= UINT8_MAX) most -= all >> 40; /* as sherd__bytes_primes_needed */
+    most = most / (a ? a : 1) / (b ? b : 1);
     return most < SIZE_MAX ? (size_t)most : SIZE_MAX;
 }
 
@@ -378,9 +380,8 @@ static bool in_range(const share *d, size_t terms, bool transposed, const sherd_
     size_t panel = d->p.code.blocks * share_panel_most(d) * d->each;
     *group = 0;
     if (terms <= most) return true;
-    if (!transposed || d->bytes || d->p.primes_len > SHERD__SHARE_GROUPED || panel == 0 ||
-        panel > most)
-        return false;
+    uint32_t few = d->p.bytes ? SHERD__SHARE_GROUPED_BYTES : SHERD__SHARE_GROUPED;
+    if (!transposed || d->p.primes_len > few || panel == 0 || panel > most) return false;
     most /= panel;
     *group = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
     sherd__u128 all;

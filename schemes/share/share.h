@@ -70,6 +70,7 @@ int sherd__share_open(sherd__hiding *out, const sherd__share_params *p) SHERD_MU
  *  sums over one panel do not and that 63 bits hold the total: the sum of a panel, 45 bits, is an
  *  integer that is added up. */
 #define SHERD__SHARE_GROUPED 2u
+#define SHERD__SHARE_GROUPED_BYTES 6u
 /** Returns how many products of factors up to a and b in magnitude the primes hold the sum of. */
 size_t sherd__share_sum_max(const uint32_t *primes, uint32_t len, uint64_t a, uint64_t b);
 /**

@@ -52,6 +52,41 @@ static void sums_over_many_rows_need_no_third_prime(void **state)
     }
 }
 
+/* The same with five primes below 256, which hold sums over 1448 rows of 15 bits. */
+static void sums_over_many_rows_need_no_sixth_byte(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        fixture f = { .n = 9000,
+                      .k = 3,
+                      .m = 2,
+                      .blocks = 2,
+                      .masks = 1,
+                      .shares = 5,
+                      .left_stays = true,
+                      .bytes = true,
+                      .panel_rows = i == 2 ? 725 : 700 - 300 * i,
+                      .tile_cols = 1,
+                      .type = SHERD_F64,
+                      .bits = 15,
+                      .primes = 5,
+                      .grouped = true,
+                      .all = i ? 16383.0 / 16384 : -16383.0 / 16384 };
+        product x;
+        share_open(&x, f);
+        assert_int_equal(x.p.primes_len, 5);
+        share_set_view(f, f.n, 2, false, &x.db, &x.b, &x.fb);
+        if (i == 2) {
+            const sherd__kept_product m = { share_rows(&x), true, x.b, x.c, 2 };
+            assert_int_equal(sherd__share_next(&x.h, &m, &x.fb), SHERD_ERANGE);
+        } else {
+            share_next(&x, 2, true);
+            share_run(&x, NULL, 0);
+        }
+        share_close(&x);
+    }
+}
+
 /* The sum of a panel must fit the primes; sums over more than two primes are not computed in
  * groups. */
 static void sums_that_do_not_fit_a_group_are_refused(void **state)
@@ -639,6 +674,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_over_many_rows_need_no_third_prime),
+        cmocka_unit_test(sums_over_many_rows_need_no_sixth_byte),
         cmocka_unit_test(sums_that_do_not_fit_a_group_are_refused),
         cmocka_unit_test(sums_over_windows_count_every_window),
         cmocka_unit_test(every_product_is_exact),
