@@ -13,16 +13,16 @@
 #include "sherd/err.h"
 
 /** The arithmetic of a node's products. */
-typedef enum sherd__arithmetic {
+typedef enum sherd__node_arithmetic {
     SHERD__IN_F64,
     SHERD__IN_RESIDUES, /* packed, as transferred; only if sherd__limbs_here */
     SHERD__IN_BYTES     /* byte residues, laid out as transferred */
-} sherd__arithmetic;
+} sherd__node_arithmetic;
 
 /** Shape of a task's product; for a large one a part of it is measured. */
 typedef struct sherd__contention_work {
     size_t rows, inner, cols;
-    sherd__arithmetic in;
+    sherd__node_arithmetic in;
 } sherd__contention_work;
 
 typedef struct sherd__contention sherd__contention;

@@ -133,8 +133,8 @@ typedef struct forecast {
 typedef struct measured {
     sherd__calibration own;
     sherd__kernel_rates kernel_rates;
-    double gflops;        /* of one thread, for products like the tasks'; 0: not measured here */
-    sherd__arithmetic in; /* of nodes */
+    double gflops; /* of one thread, for products like the tasks'; 0: not measured here */
+    sherd__node_arithmetic in; /* of nodes */
 } measured;
 
 /* Nodes on this machine share half of its memory; one on another machine has half of that one's. */
@@ -272,8 +272,8 @@ static double declared_speed(const forecast *w, const sherd__traffic *t,
 }
 
 /* Returns the arithmetic in which nodes multiply: residues as they travel, or doubles. */
-static sherd__arithmetic as_they_travel(const forecast *w, const sherd__traffic *t,
-                                        const sherd_rates *given)
+static sherd__node_arithmetic as_they_travel(const forecast *w, const sherd__traffic *t,
+                                             const sherd_rates *given)
 {
     const sherd__nodes *n = &w->nodes;
     if (!t->residues || given->node_gflops > 0) return SHERD__IN_F64;
@@ -284,7 +284,7 @@ static sherd__arithmetic as_they_travel(const forecast *w, const sherd__traffic 
 }
 
 /* Returns the shape of a task's product: rows of a panel, columns of a group, columns of a tile. */
-static sherd__contention_work task_of(const forecast *w, sherd__arithmetic in)
+static sherd__contention_work task_of(const forecast *w, sherd__node_arithmetic in)
 {
     size_t inner = w->a.cols, g = w->opt->group;
     if (w->p.scheme->takes & SHERD_TAKES_SHUFFLES) {
@@ -299,7 +299,7 @@ static sherd__contention_work task_of(const forecast *w, sherd__arithmetic in)
 /* Returns how many threads compute here at the same time as the measuring one: those of the nodes
  * if they are local, and two of this process. Limited by working memory, and to one if this BLAS
  * does not support more threads at a time. */
-static unsigned others_of(const forecast *w, sherd__arithmetic in)
+static unsigned others_of(const forecast *w, sherd__node_arithmetic in)
 {
     const sherd__nodes *n = &w->nodes;
     uint64_t cores = sherd__cpu_usable(), threads = n->threads ? n->threads : 1;

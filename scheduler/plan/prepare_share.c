@@ -29,13 +29,13 @@
 
 #define U8_BITS 9u /* including the sign */
 
-/* Sets the width that the range proof uses: that of the element type if it is narrow, otherwise the
- * width that the caller allows. known: v's profile, or NULL. */
 /* An operand for messages: its name, and the remedy where bytes need more bits. */
 typedef struct named {
     const char *name, *hint;
 } named;
 
+/* Sets the width that the range proof uses: that of the element type if it is narrow, otherwise the
+ * width that the caller allows. known: v's profile, or NULL. */
 static int bound(sherd__fixed *f, sherd_view v, sherd_profile *known, unsigned bits, named of,
                  sherd_diag *d)
 {
@@ -126,9 +126,9 @@ static int choose_primes(sherd__prepared *p, size_t inner, byte_use use, sherd_d
     return SHERD_OK;
 }
 
-/* Determines the fixed point of both operands, and 23-bit primes that hold sums of `inner` products,
- * from shapes, types and bits only. SHERD_ERANGE; SHERD_EINVAL: a type is wider than the bits
- * requested. */
+/* Determines the fixed point of both operands, and 23-bit primes that hold sums of `inner`
+ * products, from shapes, types and bits only. SHERD_ERANGE; SHERD_EINVAL: a type is wider than the
+ * bits requested. */
 static int bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
                   const sherd_product_options *opt, sherd_diag *d)
 {

@@ -1,7 +1,7 @@
 /*
  * Freivalds' check of answers in byte residues, with CHECKS vectors on each side for every prime: Y
- * is accepted as u*v only if R^T*Y*S = (R^T*u)*(v*S) in all CHECKS x CHECKS entries. For Y = u*v + E
- * with E of rank one the entries are products of two vectors, which are uniform and independent:
+ * is accepted as u*v only if R^T*Y*S = (R^T*u)*(v*S) in all CHECKS x CHECKS entries. For Y = u*v +
+ * E with E of rank one the entries are products of two vectors, which are uniform and independent:
  * all are zero with probability 2p^-CHECKS - p^-2CHECKS, and with less for E of a higher rank. The
  * tables of projected terms are those of check.c.
  */
@@ -88,24 +88,32 @@ static void expected(const share *d, const uint8_t *gram, uint32_t q, uint32_t s
     sherd__wipe(row, la * sizeof row[0]);
 }
 
+/* One prime's part of an answer, and the check vectors of its rows and columns. */
+typedef struct answer_part {
+    uint32_t p;
+    const uint8_t *y; /* rows x width */
+    size_t rows, width;
+    const int8_t *r;
+    const uint8_t *s; /* laid out */
+} answer_part;
+
 /* Computes R^T*Y*S of an answer. ys: scratch, rows x CHECKS. */
-static int found(const share *d, uint32_t q, const int8_t *r, const uint8_t *s, size_t rows,
-                 size_t width, const uint8_t *y, uint8_t *ys, uint8_t out[TABLE])
+static int found(const answer_part *a, uint8_t *ys, uint8_t out[TABLE])
 {
     int32_t sums[TABLE] = { 0 };
-    const sherd__bytes_product x = { .p = d->p.primes[q],
-                                     .n = rows,
-                                     .k = width,
+    const sherd__bytes_product x = { .p = a->p,
+                                     .n = a->rows,
+                                     .k = a->width,
                                      .m = CHECKS,
-                                     .a = y,
-                                     .a_ld = width,
-                                     .b = s,
+                                     .a = a->y,
+                                     .a_ld = a->width,
+                                     .b = a->s,
                                      .out = ys,
                                      .ld = CHECKS };
     int err = sherd__bytes_multiply(&x, NULL);
     if (err) return err;
-    sherd__bytes_project(r, rows, ys, rows, CHECKS, CHECKS, sums, CHECKS);
-    sherd__bytes_settle(sums, TABLE, d->p.primes[q], false, out);
+    sherd__bytes_project(a->r, a->rows, ys, a->rows, CHECKS, CHECKS, sums, CHECKS);
+    sherd__bytes_settle(sums, TABLE, a->p, false, out);
     return SHERD_OK;
 }
 
@@ -118,11 +126,14 @@ int sherd__share_bytes_judge(share *d, sherd__cell c, const int8_t *r, const uin
     uint8_t *ys = sherd__share_secret(rows, CHECKS, 1, 1);
     int err = ys ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t q = 0; q < d->p.primes_len && !err; q++) {
-        const uint8_t *y = body + q * part;
-        if (!sherd__bytes_below(y, part, d->p.primes[q])) err = SHERD_EWRONG;
-        if (!err)
-            err = found(d, q, r + q * CHECKS * rows, s + q * sherd__bytes_laid(CHECKS, width), rows,
-                        width, y, ys, is);
+        const answer_part of = { .p = d->p.primes[q],
+                                 .y = body + q * part,
+                                 .rows = rows,
+                                 .width = width,
+                                 .r = r + q * CHECKS * rows,
+                                 .s = s + q * sherd__bytes_laid(CHECKS, width) };
+        if (!sherd__bytes_below(of.y, part, of.p)) err = SHERD_EWRONG;
+        if (!err) err = found(&of, ys, is);
         if (err) break;
         expected(d, gram, q, c.slot, must);
         if (memcmp(must, is, TABLE)) err = SHERD_EWRONG;

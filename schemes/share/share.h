@@ -28,7 +28,8 @@
 extern const sherd_scheme_info sherd__share, sherd__share1;
 
 #define SHERD__SHARE_PRIMES 8u
-/** Terms of a sum modulo primes below 256 at a node, and rows and columns of its result, at most. */
+/** Most terms of a sum modulo primes below 256 at a node, and most rows and columns of its
+ *  result. */
 #define SHERD__SHARE_TERMS 65536u
 
 typedef struct sherd__share_params {
