@@ -224,7 +224,7 @@ static int64_t byte_at(const sherd__fragment_info *i, const uint8_t *body, uint3
     return (int8_t)body[row / 64 * 1024 + row % 64 / 4 * 64 + col % 16 * 4 + row % 4];
 }
 
-static int64_t value_at(const sherd__fragment_info *i, const uint8_t *body, uint32_t q, size_t at)
+int64_t share_value(const sherd__fragment_info *i, const uint8_t *body, uint32_t q, size_t at)
 {
     if (sherd__fragment_is_bytes(i->dtype)) return byte_at(i, body, q, at);
     if (i->dtype == SHERD__RESIDUES) {
@@ -265,8 +265,8 @@ uint8_t *share_compute(const product *x, sherd__fragment *u, const uint8_t *ub, 
                 int64_t sum = 0;
                 for (size_t l = 0; l < inner; l++) {
                     size_t at = x->transposed ? l * ui->cols + i : i * ui->cols + l;
-                    int64_t factor = value_at(vi, vb, q, l * vi->cols + j) % p;
-                    sum += value_at(ui, ub, q, at) % p * factor % p;
+                    int64_t factor = share_value(vi, vb, q, l * vi->cols + j) % p;
+                    sum += share_value(ui, ub, q, at) % p * factor % p;
                 }
                 sum = (sum % p + p) % p;
                 to[0] = (uint8_t)sum;

@@ -1,0 +1,260 @@
+/* Plans of products in shares modulo primes below 256: when, with how many primes, in which cells. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "crypto/byte_code.h"
+#include "matrix/exact.h"
+#include "scheduler/plan/prepare.h"
+#include "scheduler/plan/prepare_internal.h"
+#include "schemes/share/internal.h"
+
+static uint32_t domains[256];
+
+static sherd__nodes nodes_of(uint32_t n)
+{
+    for (uint32_t i = 0; i < 256; i++) domains[i] = i;
+    return (sherd__nodes){ .count = n,
+                           .domain = domains,
+                           .domains = n,
+                           .usable = n,
+                           .memory = UINT64_C(1) << 30,
+                           .gflops = 10,
+                           .byte_gops = 1000 };
+}
+
+static sherd_product_options coded(void)
+{
+    sherd_product_options o;
+    sherd__product_options_init(&o);
+    o.scheme = SHERD_SHARE;
+    o.code = SHERD_CODE_LAGRANGE;
+    return o;
+}
+
+/* Plans a product of zeros, n x k x m, of bytes (9 bits with the sign). The caller frees *p. */
+static void plan(sherd__prepared *p, const size_t shape[3], const sherd__nodes *nodes,
+                 const sherd_product_options *o)
+{
+    size_t n = shape[0], k = shape[1], m = shape[2];
+    uint8_t *zeros = calloc(n > m ? n : m, k);
+    sherd_diag d = { 0 };
+    const sherd__matrices x = { sherd_view_c(zeros, SHERD_U8, n, k),
+                                sherd_view_c(zeros, SHERD_U8, k, m), NULL, m };
+    assert_non_null(zeros);
+    if (sherd__prepare_multiply(p, &x, nodes, o, &d)) fail_msg("%s", d.message);
+    free(zeros);
+}
+
+static bool in_bytes(const size_t shape[3], const sherd__nodes *nodes,
+                     const sherd_product_options *o)
+{
+    sherd__prepared p;
+    plan(&p, shape, nodes, o);
+    bool bytes = p.bytes;
+    const share *s = p.hiding.ctx;
+    assert_int_equal(s->p.bytes, bytes);
+    for (uint32_t i = 0; i < p.primes_len; i++) {
+        assert_true((p.primes[i] < 256) == bytes);
+        assert_int_equal(s->p.primes[i], p.primes[i]);
+    }
+    sherd__prepared_fini(&p);
+    return bytes;
+}
+
+/* --- when ------------------------------------------------------------------------------------ */
+
+static void bytes_are_used_where_nodes_multiply_them_faster(void **state)
+{
+    (void)state;
+    static const size_t shape[] = { 300, 300, 300 };
+    sherd_product_options o = coded();
+    sherd__nodes five = nodes_of(5);
+    size_t wide;
+    assert_int_equal(sherd__exact_primes_needed(300, 255, 255, &sherd__primes_default, &wide), 0);
+    double equal = 10.0 * sherd__bytes_primes_needed(300, 255, 255) / (double)wide;
+    five.byte_gops = 1.01 * equal;
+    assert_true(in_bytes(shape, &five, &o));
+    five.byte_gops = 0.99 * equal;
+    assert_false(in_bytes(shape, &five, &o));
+    five.residue_gflops = 9.5; /* nodes multiply packed residues at this rate */
+    assert_true(in_bytes(shape, &five, &o));
+    five.residue_gflops = 10.5;
+    five.byte_gops = 1.01 * equal;
+    assert_false(in_bytes(shape, &five, &o));
+}
+
+static void bytes_are_used_only_where_all_nodes_multiply_them(void **state)
+{
+    (void)state;
+    static const size_t shape[] = { 300, 300, 300 };
+    sherd_product_options o = coded();
+    sherd__nodes five = nodes_of(5);
+    five.gflops = 0; /* unknown */
+    assert_true(in_bytes(shape, &five, &o));
+    five.byte_gops = 0; /* at least one node does not multiply them */
+    assert_false(in_bytes(shape, &five, &o));
+    five.gflops = 10;
+    assert_false(in_bytes(shape, &five, &o));
+}
+
+static void products_that_bytes_do_not_support_have_wide_primes(void **state)
+{
+    (void)state;
+    static const size_t shape[] = { 30, 30, 30 }, most[] = { 2, SHERD__SHARE_TERMS, 1 },
+                        more[] = { 2, SHERD__SHARE_TERMS + 1, 1 };
+    static const sherd_windows w = { 3, 3, 1, 2, 1, 0 };
+    static const double x[8 * 9];
+    sherd_product_options o = coded();
+    const sherd__nodes five = nodes_of(5);
+    assert_true(in_bytes(shape, &five, &o));
+    assert_true(in_bytes(most, &five, &o));
+    assert_false(in_bytes(more, &five, &o));
+    for (int windows = 0; windows < 2; windows++) {
+        sherd__prepared p;
+        const sherd_keep_options how = { sizeof how, 8, windows ? &w : NULL, 1 };
+        assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, 8, 9), &how, &five, &o,
+                                             NULL),
+                         SHERD_OK);
+        assert_int_equal(p.bytes, !windows);
+        sherd__prepared_fini(&p);
+    }
+    o.scheme = SHERD_SHARE1; /* B travels in clear */
+    o.code = SHERD_CODE_AUTO;
+    assert_false(in_bytes(shape, &five, &o));
+}
+
+/* Each share needs a number of its own modulo every prime. */
+static void wide_primes_serve_more_nodes_than_the_smallest_prime_has_numbers_for(void **state)
+{
+    (void)state;
+    static const size_t shape[] = { 300, 300, 20 };
+    sherd_product_options o = coded();
+    const sherd__nodes some = nodes_of(60), many = nodes_of(200);
+    assert_true(in_bytes(shape, &some, &o));
+    assert_false(in_bytes(shape, &many, &o));
+}
+
+/* --- primes ---------------------------------------------------------------------------------- */
+
+static void primes_of_bytes_hold_the_sums_of_a_product(void **state)
+{
+    (void)state;
+    sherd_product_options o = coded();
+    const sherd__nodes five = nodes_of(5);
+    for (size_t k = 1; k <= 60000; k = k * 5 + 1) {
+        const size_t shape[] = { 4, k, 3 };
+        sherd__prepared p;
+        plan(&p, shape, &five, &o);
+        double range = 1;
+        assert_true(p.bytes);
+        assert_int_equal(p.primes_len, sherd__bytes_primes_needed(k, 255, 255));
+        for (uint32_t i = 0; i < p.primes_len; i++) range *= p.primes[i];
+        assert_true(range > 2.0 * (double)k * 255 * 255);
+        sherd__prepared_fini(&p);
+    }
+}
+
+/* A^T*B sums over all rows that are kept together. */
+static void primes_of_bytes_hold_sums_over_kept_rows(void **state)
+{
+    (void)state;
+    enum { ROWS = 30000, COLS = 4, BOUND = (1 << 16) - 1 };
+    double *x = malloc(ROWS * COLS * sizeof *x);
+    const sherd__nodes five = nodes_of(5);
+    sherd_product_options o = coded();
+    sherd__prepared p;
+    assert_non_null(x);
+    for (size_t i = 0; i < ROWS * COLS; i++) x[i] = 1.0 - 1.0 / (1 << 20);
+    o.bits = 17;
+    assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, ROWS, COLS),
+                                         &(sherd_keep_options){ .part = ROWS }, &five, &o, NULL),
+                     SHERD_OK);
+    assert_true(p.bytes);
+    assert_int_equal(p.primes_len, sherd__bytes_primes_needed(ROWS, p.fixed_a.bound, BOUND));
+    assert_true(p.primes_len > sherd__bytes_primes_needed(COLS, p.fixed_a.bound, BOUND));
+    sherd__prepared_fini(&p);
+    free(x);
+}
+
+/* A wrong answer may be wrong modulo one prime only, the smallest. */
+static void the_strength_of_the_check_is_that_of_the_smallest_prime(void **state)
+{
+    (void)state;
+    static const size_t shape[] = { 30, 30, 30 };
+    sherd_product_options o = coded();
+    const sherd__nodes five = nodes_of(5);
+    sherd__prepared p;
+    plan(&p, shape, &five, &o);
+    double smallest = 256, error;
+    for (uint32_t i = 0; i < p.primes_len; i++) smallest = fmin(smallest, p.primes[i]);
+    error = 2 * pow(smallest, -(double)SHERD__BYTE_CHECKS);
+    assert_true(p.primes_len > 1 && error < 1e-18);
+    assert_true(fabs(p.check_error - error) < 1e-6 * error);
+    sherd__prepared_fini(&p);
+}
+
+/* --- cells ----------------------------------------------------------------------------------- */
+
+/* A panel or a tile that ends within a strip would send zeros to its end. */
+static void cells_of_bytes_are_cut_into_whole_strips(void **state)
+{
+    (void)state;
+    static const size_t shape[] = { 4000, 500, 3000 };
+    size_t panels = 0, tiles = 0;
+    for (uint64_t memory = UINT64_C(1) << 19; memory <= UINT64_C(1) << 24; memory += memory / 3) {
+        sherd__nodes five = nodes_of(5);
+        sherd_product_options o = coded();
+        sherd__prepared p;
+        five.memory = memory;
+        plan(&p, shape, &five, &o);
+        assert_true(p.bytes);
+        size_t rows = p.plan.panel_rows, cols = p.plan.tile_cols;
+        if (rows > 64 && rows < 2000) panels++;
+        if (cols > 64 && cols < 3000) tiles++;
+        if ((rows > 64 && rows < 2000 && rows % 64) || (cols > 64 && cols < 3000 && cols % 64))
+            fail_msg("%zu rows and %zu columns with %llu bytes", rows, cols,
+                     (unsigned long long)memory);
+        assert_true(p.plan.node_bytes <= memory);
+        sherd__prepared_fini(&p);
+    }
+    assert_true(panels >= 3 && tiles >= 3);
+}
+
+/* A node sums at most so many products modulo a prime below 256 (for A^T*B, over rows). */
+static void cells_of_bytes_have_no_more_rows_than_nodes_sum(void **state)
+{
+    (void)state;
+    static const size_t shape[] = { 300000, 1, 1 };
+    sherd_product_options o = coded();
+    const sherd__nodes three = nodes_of(3);
+    sherd__prepared p;
+    o.memory = UINT64_C(1) << 34;
+    plan(&p, shape, &three, &o);
+    assert_true(p.bytes);
+    assert_true(p.plan.panel_rows <= SHERD__SHARE_TERMS);
+    sherd__prepared_fini(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_are_used_where_nodes_multiply_them_faster),
+        cmocka_unit_test(bytes_are_used_only_where_all_nodes_multiply_them),
+        cmocka_unit_test(products_that_bytes_do_not_support_have_wide_primes),
+        cmocka_unit_test(wide_primes_serve_more_nodes_than_the_smallest_prime_has_numbers_for),
+        cmocka_unit_test(primes_of_bytes_hold_the_sums_of_a_product),
+        cmocka_unit_test(primes_of_bytes_hold_sums_over_kept_rows),
+        cmocka_unit_test(the_strength_of_the_check_is_that_of_the_smallest_prime),
+        cmocka_unit_test(cells_of_bytes_are_cut_into_whole_strips),
+        cmocka_unit_test(cells_of_bytes_have_no_more_rows_than_nodes_sum),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
