@@ -342,6 +342,50 @@ static void tiles_of_b_that_changed_are_sent_as_zeros(void **state)
     share_close(&x);
 }
 
+/* The terms of B's columns are made in chunks, and made again where the cache no longer has them. */
+static void columns_of_b_that_changed_are_sent_as_zeros_in_bytes(void **state)
+{
+    (void)state;
+    enum { TILE = 128, TILES = 8, CHUNK = 64 };
+    fixture d = { .n = 2,
+                  .k = 3000,
+                  .m = TILE * TILES,
+                  .blocks = 1,
+                  .masks = 1,
+                  .shares = 3,
+                  .bytes = true,
+                  .panel_rows = 2,
+                  .tile_cols = TILE,
+                  .type = SHERD_U8,
+                  .bits = 8,
+                  .primes = 4 };
+    product x;
+    sherd__fragment *f[TILES];
+    uint8_t *first = NULL;
+    share_open(&x, d);
+    for (uint32_t t = 0; t < TILES; t++) { /* more chunks than the cache has room for */
+        assert_int_equal(x.h.ops->resident(x.h.ctx, 1, t, &f[t]), 0);
+        uint8_t *sent = share_read(f[t]);
+        if (t == 0) first = sent;
+        else free(sent);
+    }
+    const uint64_t len = sherd__fragment_info_of(f[0])->len, half = len * CHUNK / TILE;
+    change(x.db, d.type, 2500 * d.m + CHUNK + 7); /* the second chunk of tile 0 */
+    uint8_t *piece = malloc(half);
+    assert_int_equal(sherd__fragment_read(f[0], 0, piece, half), 0);
+    assert_memory_equal(piece, first, half);
+    assert_int_equal(changed(&x), SHERD__UNCHANGED);
+    assert_int_equal(sherd__fragment_read(f[0], half, piece, half), 0);
+    assert_false(any(piece, half));
+    assert_int_equal(changed(&x), SHERD__RIGHT_CHANGED);
+    assert_int_equal(sherd__fragment_read(f[TILES - 1], 0, piece, half), 0);
+    assert_false(any(piece, half)); /* all of B is zeros from now on */
+    for (uint32_t t = 0; t < TILES; t++) sherd__fragment_free(f[t]);
+    free(first);
+    free(piece);
+    share_close(&x);
+}
+
 /* The sum of a mask and a number far beyond 2^53 is that number: it would be sent without being
  * hidden. */
 static const double far[] = { 1e25, -1e25, 1e17, NAN, INFINITY };
@@ -396,6 +440,35 @@ static void a_b_beyond_the_range_of_masks_is_sent_as_zeros(void **state)
     }
 }
 
+static void a_b_beyond_the_range_of_masks_is_sent_as_zeros_in_bytes(void **state)
+{
+    (void)state;
+    fixture d = { .n = 2,
+                  .k = 70,
+                  .m = 90,
+                  .blocks = 1,
+                  .masks = 1,
+                  .shares = 3,
+                  .bytes = true,
+                  .panel_rows = 2,
+                  .tile_cols = 90,
+                  .type = SHERD_F64,
+                  .bits = 17 };
+    for (unsigned i = 0; i < FAR; i++) {
+        product x;
+        sherd__fragment *f;
+        share_open(&x, d);
+        memcpy((uint8_t *)x.db + 8 * (50 * d.m + 7), &far[i], 8); /* in the first chunk */
+        assert_int_equal(x.h.ops->resident(x.h.ctx, 1, 0, &f), 0);
+        uint8_t *sent = share_read(f);
+        assert_false(any(sent, sherd__fragment_info_of(f)->len));
+        assert_int_equal(changed(&x), SHERD__RIGHT_CHANGED);
+        sherd__fragment_free(f);
+        free(sent);
+        share_close(&x);
+    }
+}
+
 /* A correct answer to what was sent would fail a check computed from the changed operand. */
 static void an_operand_that_changed_is_not_used_to_check_answers(void **state)
 {
@@ -411,8 +484,10 @@ static void an_operand_that_changed_is_not_used_to_check_answers(void **state)
                   .type = SHERD_U8,
                   .bits = 8,
                   .primes = 2 };
-    for (int i = 0; i < 4; i++) {
+    for (int j = 0; j < 8; j++) {
+        const int i = j % 4;
         product x;
+        d.bytes = j >= 4;
         share_open(&x, d);
         sherd__cell c = { 1, 0, 1 };
         uint8_t *body = share_answer(&x, c, NULL);
@@ -445,8 +520,10 @@ int main(void)
         cmocka_unit_test(the_copy_that_was_hidden_is_what_is_bound),
         cmocka_unit_test(rows_of_d_that_changed_are_not_hidden_again),
         cmocka_unit_test(tiles_of_b_that_changed_are_sent_as_zeros),
+        cmocka_unit_test(columns_of_b_that_changed_are_sent_as_zeros_in_bytes),
         cmocka_unit_test(rows_beyond_the_range_of_masks_are_not_sent),
         cmocka_unit_test(a_b_beyond_the_range_of_masks_is_sent_as_zeros),
+        cmocka_unit_test(a_b_beyond_the_range_of_masks_is_sent_as_zeros_in_bytes),
         cmocka_unit_test(an_operand_that_changed_is_not_used_to_check_answers),
     };
     return cmocka_run_group_tests_name("crypto/binding", tests, share_seed, NULL);
