@@ -13,8 +13,8 @@ extern const char *const sherd__code_names[];
 /** Returns the code that is asked for by opt->code, or NULL for the one with the least predicted
  *  time. */
 const sherd__code *sherd__share_code_asked(const sherd_product_options *opt);
-/** Checks whether the code, unless it is NULL, keeps what opt asks for, as far as this does not depend
- *  on nodes. SHERD_EINVAL. */
+/** Checks whether the code, unless it is NULL, keeps what opt asks for, as far as this does not
+ *  depend on nodes. SHERD_EINVAL. */
 int sherd__share_code_check(const sherd__code *by, const sherd_product_options *opt,
                             sherd_diag *d) SHERD_MUST;
 /** Returns the sherd_code of a code. */
@@ -38,8 +38,9 @@ int sherd__share_code_fit(sherd__prepared *p, const sherd__code *by, size_t rows
 size_t sherd__share_code_rows(const sherd__prepared *p, size_t rows);
 size_t sherd__share_code_depth(const sherd__prepared *p, size_t cols);
 
-/** Predicts the seconds of C = A*B by the planned code (p->code, p->plan), from the rates that nodes
- *  declare and typical ones: to compare codes, for which it is right within the same factor. */
+/** Predicts the seconds of C = A*B by the planned code (p->code, p->plan), from the rates that
+ *  nodes declare and typical ones: to compare codes, for which it is right within the same
+ *  factor. */
 double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m,
                                  const sherd__nodes *nodes, const sherd_product_options *opt);
 

@@ -1,4 +1,4 @@
-/* Plans of products in shares modulo primes below 256: when, with how many primes, in which cells. */
+/* Plans of products in shares modulo primes below 256: when, with which primes, in which cells. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +14,7 @@
 #include "matrix/exact.h"
 #include "scheduler/plan/prepare.h"
 #include "scheduler/plan/prepare_internal.h"
+#include "scheduler/plan/share_code.h"
 #include "schemes/share/internal.h"
 
 static uint32_t domains[256];
@@ -201,6 +202,42 @@ static void the_strength_of_the_check_is_that_of_the_smallest_prime(void **state
     sherd__prepared_fini(&p);
 }
 
+/* --- predicted time -------------------------------------------------------------------------- */
+
+/* Predicts the seconds of a product in bytes, over links or at nodes that take nearly all of it. */
+static double seconds(double link_rate, double byte_gops, uint64_t *numbers)
+{
+    enum { N = 400 };
+    static const size_t shape[] = { N, N, N };
+    static uint8_t zeros[N * N];
+    const sherd_view v = sherd_view_c(zeros, SHERD_U8, N, N);
+    sherd_product_options o = coded();
+    sherd__nodes five = nodes_of(5);
+    sherd__prepared p;
+    five.remote = true;
+    five.gflops = 0; /* unknown */
+    five.byte_gops = byte_gops;
+    o.link_rate = link_rate;
+    plan(&p, shape, &five, &o);
+    assert_true(p.bytes);
+    const sherd__matrices m = { v, v, NULL, N };
+    double s = sherd__share_code_seconds(&p, &m, &five, &o);
+    *numbers = (uint64_t)5 * p.primes_len * (N / p.code.blocks + N) *
+               N; /* A and B, to five nodes */
+    sherd__prepared_fini(&p);
+    return s;
+}
+
+static void the_predicted_time_is_that_of_bytes(void **state)
+{
+    (void)state;
+    uint64_t numbers;
+    double links = seconds(1e4, 1e6, &numbers), nodes = seconds(1e12, 1e-3, &numbers);
+    assert_true(links > (double)numbers / 1e4 && links < 2 * (double)numbers / 1e4);
+    double slower = seconds(1e12, 0.5e-3, &numbers);
+    assert_true(nodes > 1 && fabs(slower - 2 * nodes) < 0.05 * slower);
+}
+
 /* --- cells ----------------------------------------------------------------------------------- */
 
 /* A panel or a tile that ends within a strip would send zeros to its end. */
@@ -253,6 +290,7 @@ int main(void)
         cmocka_unit_test(primes_of_bytes_hold_the_sums_of_a_product),
         cmocka_unit_test(primes_of_bytes_hold_sums_over_kept_rows),
         cmocka_unit_test(the_strength_of_the_check_is_that_of_the_smallest_prime),
+        cmocka_unit_test(the_predicted_time_is_that_of_bytes),
         cmocka_unit_test(cells_of_bytes_are_cut_into_whole_strips),
         cmocka_unit_test(cells_of_bytes_have_no_more_rows_than_nodes_sum),
     };

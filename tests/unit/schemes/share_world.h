@@ -72,8 +72,8 @@ void share_is_exact(const product *x);
 
 /** Returns a fragment's bytes, read in pieces of any size; the caller frees them. */
 uint8_t *share_read(sherd__fragment *f);
-/** Returns number `at`, in row-major order, of a fragment modulo prime q. A right operand in bytes has
- *  signed residues. */
+/** Returns number `at`, in row-major order, of a fragment modulo prime q. A right operand in bytes
+ *  has signed residues. */
 int64_t share_value(const sherd__fragment_info *i, const uint8_t *body, uint32_t q, size_t at);
 /** Returns the product of two blocks modulo every prime, computed by a plain loop. */
 uint8_t *share_compute(const product *x, sherd__fragment *u, const uint8_t *ub, sherd__fragment *v,

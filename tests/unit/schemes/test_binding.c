@@ -342,7 +342,7 @@ static void tiles_of_b_that_changed_are_sent_as_zeros(void **state)
     share_close(&x);
 }
 
-/* The terms of B's columns are made in chunks, and made again where the cache no longer has them. */
+/* The terms of B's columns are made in chunks, and made again after the cache has dropped them. */
 static void columns_of_b_that_changed_are_sent_as_zeros_in_bytes(void **state)
 {
     (void)state;

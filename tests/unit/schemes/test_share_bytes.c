@@ -1,6 +1,7 @@
 /*
- * Shares modulo primes below 256 of operands that are larger than one block (schemes/share/bytes.h):
- * masks of blocks are unrelated, padding is zero, and every product is exact.
+ * Shares modulo primes below 256 of operands that are larger than one block
+ * (schemes/share/bytes.h): masks of blocks are unrelated, padding is zero, and every product is
+ * exact.
  */
 #include <setjmp.h>
 #include <stdarg.h>
