@@ -89,6 +89,9 @@ class ReportFields(Record):
         pace_node: node that the others waited for, from 1; 0: none
         pace_seconds: time in which that node owed answers [s]
         pace_others: median of the other nodes' times [s]
+        done: of the accepted tasks, that each node answered [fraction]
+        prime_bits: bits of each prime; 0: there is none
+        code: code of the shares
     """
 
     nodes: int
@@ -131,6 +134,9 @@ class ReportFields(Record):
     pace_node: int
     pace_seconds: float
     pace_others: float
+    done: list[float]
+    prime_bits: int
+    code: str
 
 
 @dataclass(frozen=True)
@@ -151,6 +157,7 @@ class ReportNode(Record):
         exposed_b: of B's entries, given to the node [fraction]
         bytes_out: sent to the node [bytes]
         bytes_in: received from the node [bytes]
+        done: of the accepted tasks, that the node answered [fraction]
     """
 
     name: str
@@ -166,6 +173,7 @@ class ReportNode(Record):
     exposed_b: float
     bytes_out: int
     bytes_in: int
+    done: float
 
 
 @dataclass(frozen=True)
@@ -201,6 +209,7 @@ class NodeInfo(Record):
         sessions: coordinators that are connected, this one included
         error: why it is not up, as a code; 0: it is up
         why: why it is not up
+        byte_gops: rate for residues of one byte; 0: unknown, or none [Gop/s]
     """
 
     name: str
@@ -231,6 +240,7 @@ class NodeInfo(Record):
     sessions: int
     error: int
     why: str
+    byte_gops: float
 
 
 @dataclass(frozen=True)
@@ -271,6 +281,7 @@ class Forecast(Record):
         rates_link: rate of all links together [bytes/s]
         latency: until the answer of a small task is here [s]
         local: the nodes share this machine's cores
+        code: code of the shares
     """
 
     scheme: int
@@ -306,6 +317,7 @@ class Forecast(Record):
     rates_link: float
     latency: float
     local: bool
+    code: str
 
 
 @dataclass(frozen=True)
@@ -601,9 +613,9 @@ class EpochFields(Record):
     Attributes:
         epoch: epoch of the last step
         step: steps made
-        cost: mean over the steps of the report
+        loss: mean loss over the steps of the report
         accuracy: fraction of correct labels in these steps
-        validation_cost: mean loss of the validation data after the last step
+        validation_loss: mean loss of the validation data after the last step
         validation_accuracy: fraction of correct labels of the validation data after the last step
         float64_accuracy: accuracy of the same training in float64
         float64_validation_accuracy: validation accuracy of the same training in float64
@@ -619,9 +631,9 @@ class EpochFields(Record):
 
     epoch: int
     step: int
-    cost: float
+    loss: float
     accuracy: float
-    validation_cost: float
+    validation_loss: float
     validation_accuracy: float
     float64_accuracy: float
     float64_validation_accuracy: float
@@ -653,7 +665,7 @@ class TrainingReport(Record):
         first_step: step that this run began at
         steps: steps of the whole training
         epochs: epochs of the whole training
-        cost: mean loss of the present epoch so far, or of the last one
+        loss: mean loss of the present epoch so far, or of the last one
         accuracy: fraction of correct labels in the same epoch
         examples: examples of this run's steps
         seconds: duration so far [s]
@@ -670,7 +682,7 @@ class TrainingReport(Record):
         steps_per_report: steps between two reports
         stopped_early: as many reports as `patience` had no lower validation loss
         best_step: step of the report with the lowest validation loss
-        best_cost: validation loss of that report
+        best_loss: validation loss of that report
         best_accuracy: validation accuracy of that report
     """
 
@@ -687,7 +699,7 @@ class TrainingReport(Record):
     first_step: int
     steps: int
     epochs: int
-    cost: float
+    loss: float
     accuracy: float
     examples: int
     seconds: float
@@ -704,7 +716,7 @@ class TrainingReport(Record):
     steps_per_report: int
     stopped_early: bool
     best_step: int
-    best_cost: float
+    best_loss: float
     best_accuracy: float
 
 
@@ -888,11 +900,11 @@ class Progress(Record):
     seconds: float
 
 
-ReportFields._units = {"exposed_a": "fraction", "exposed_b": "fraction", "bytes_out": "bytes", "bytes_in": "bytes", "work_out": "bytes", "work_in": "bytes", "seconds": "s", "pace_seconds": "s", "pace_others": "s"}
+ReportFields._units = {"exposed_a": "fraction", "exposed_b": "fraction", "bytes_out": "bytes", "bytes_in": "bytes", "work_out": "bytes", "work_in": "bytes", "seconds": "s", "pace_seconds": "s", "pace_others": "s", "done": "fraction"}
 ReportFields._struct = "sherd_report"
-ReportNode._units = {"exposed_a": "fraction", "exposed_b": "fraction", "bytes_out": "bytes", "bytes_in": "bytes"}
+ReportNode._units = {"exposed_a": "fraction", "exposed_b": "fraction", "bytes_out": "bytes", "bytes_in": "bytes", "done": "fraction"}
 ReportNode._struct = "sherd_report_node"
-NodeInfo._units = {"memory": "bytes", "gflops": "GFLOP/s", "residue_gflops": "GFLOP/s", "bytes_out": "bytes", "bytes_in": "bytes", "work_out": "bytes", "work_in": "bytes", "tasks": "tasks", "devices": "devices", "latency": "s", "memory_free": "bytes", "uptime": "s", "open_tasks": "tasks"}
+NodeInfo._units = {"memory": "bytes", "gflops": "GFLOP/s", "residue_gflops": "GFLOP/s", "bytes_out": "bytes", "bytes_in": "bytes", "work_out": "bytes", "work_in": "bytes", "tasks": "tasks", "devices": "devices", "latency": "s", "memory_free": "bytes", "uptime": "s", "open_tasks": "tasks", "byte_gops": "Gop/s"}
 NodeInfo._struct = "sherd_node_info"
 Forecast._units = {"seconds_dense": "s", "seconds_csr": "s", "bytes_out": "bytes", "bytes_in": "bytes", "node_memory": "bytes", "exposure_a": "fraction", "exposure_b": "fraction", "seconds": "s", "seconds_nodes": "s", "seconds_links": "s", "seconds_here": "s", "seconds_cores": "s", "own_seconds": "s", "rates_gflops": "1e9/s", "rates_node_gflops": "1e9/s", "rates_session": "bytes/s", "rates_link": "bytes/s", "latency": "s"}
 Forecast._struct = "sherd_forecast"
