@@ -19,6 +19,7 @@
 
 static uint32_t domains[256];
 
+/* Nodes whose products take nearly all of the time. */
 static sherd__nodes nodes_of(uint32_t n)
 {
     for (uint32_t i = 0; i < 256; i++) domains[i] = i;
@@ -27,7 +28,7 @@ static sherd__nodes nodes_of(uint32_t n)
                            .domains = n,
                            .usable = n,
                            .memory = UINT64_C(1) << 30,
-                           .gflops = 10,
+                           .gflops = 1e-3,
                            .byte_gops = 1000 };
 }
 
@@ -75,21 +76,34 @@ static bool in_bytes(const size_t shape[3], const sherd__nodes *nodes,
 static void bytes_are_used_where_nodes_multiply_them_faster(void **state)
 {
     (void)state;
-    static const size_t shape[] = { 300, 300, 300 };
+    static const size_t shape[] = { 320, 320, 320 }; /* shares are whole tiles */
     sherd_product_options o = coded();
     sherd__nodes five = nodes_of(5);
     size_t wide;
-    assert_int_equal(sherd__exact_primes_needed(300, 255, 255, &sherd__primes_default, &wide), 0);
-    double equal = 10.0 * sherd__bytes_primes_needed(300, 255, 255) / (double)wide;
+    assert_int_equal(sherd__exact_primes_needed(320, 255, 255, &sherd__primes_default, &wide), 0);
+    double equal = five.gflops * sherd__bytes_primes_needed(320, 255, 255) / (double)wide;
     five.byte_gops = 1.01 * equal;
     assert_true(in_bytes(shape, &five, &o));
     five.byte_gops = 0.99 * equal;
     assert_false(in_bytes(shape, &five, &o));
-    five.residue_gflops = 9.5; /* nodes multiply packed residues at this rate */
+    five.residue_gflops = 0.95 * five.gflops; /* nodes multiply packed residues at this rate */
     assert_true(in_bytes(shape, &five, &o));
-    five.residue_gflops = 10.5;
+    five.residue_gflops = 1.05 * five.gflops;
     five.byte_gops = 1.01 * equal;
     assert_false(in_bytes(shape, &five, &o));
+}
+
+/* One row more needs another strip of 16 rows. */
+static void edges_of_tiles_count_in_the_choice(void **state)
+{
+    (void)state;
+    static const size_t whole[] = { 32, 64, 16 }, edges[] = { 34, 65, 17 };
+    sherd_product_options o = coded();
+    sherd__nodes five = nodes_of(5);
+    double bytes = sherd__bytes_primes_needed(65, 255, 255), wide = 2;
+    five.byte_gops = 2 * five.gflops * bytes / wide;
+    assert_true(in_bytes(whole, &five, &o));
+    assert_false(in_bytes(edges, &five, &o));
 }
 
 static void bytes_are_used_only_where_all_nodes_multiply_them(void **state)
@@ -102,7 +116,7 @@ static void bytes_are_used_only_where_all_nodes_multiply_them(void **state)
     assert_true(in_bytes(shape, &five, &o));
     five.byte_gops = 0; /* at least one node does not multiply them */
     assert_false(in_bytes(shape, &five, &o));
-    five.gflops = 10;
+    five.gflops = 1e-3;
     assert_false(in_bytes(shape, &five, &o));
 }
 
@@ -151,7 +165,7 @@ static void primes_of_bytes_hold_the_sums_of_a_product(void **state)
     sherd_product_options o = coded();
     const sherd__nodes five = nodes_of(5);
     for (size_t k = 1; k <= 60000; k = k * 5 + 1) {
-        const size_t shape[] = { 4, k, 3 };
+        const size_t shape[] = { 64, k, 48 };
         sherd__prepared p;
         plan(&p, shape, &five, &o);
         double range = 1;
@@ -215,7 +229,7 @@ static double seconds(double link_rate, double byte_gops, uint64_t *numbers)
     sherd__nodes five = nodes_of(5);
     sherd__prepared p;
     five.remote = true;
-    five.gflops = 0; /* unknown */
+    five.gflops = 1e-9;
     five.byte_gops = byte_gops;
     o.link_rate = link_rate;
     plan(&p, shape, &five, &o);
@@ -284,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_are_used_where_nodes_multiply_them_faster),
+        cmocka_unit_test(edges_of_tiles_count_in_the_choice),
         cmocka_unit_test(bytes_are_used_only_where_all_nodes_multiply_them),
         cmocka_unit_test(products_that_bytes_do_not_support_have_wide_primes),
         cmocka_unit_test(wide_primes_serve_more_nodes_than_the_smallest_prime_has_numbers_for),
