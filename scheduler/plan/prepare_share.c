@@ -439,7 +439,10 @@ static int code_kept_by(const kept_attempt *t, const sherd__nodes *nodes, bool b
     if (err) return err;
     k.rows = sherd__share_code_rows(p, part);
     size_t all = t->a.rows / part * k.rows + sherd__share_code_rows(p, t->a.rows % part);
-    double share = wire_bytes(p) * (double)all * (double)t->a.cols;
+    all = sherd__share_code_tiled(p, all, SHERD__BYTES_TILE);
+    k.left = sherd__share_code_tiled(p, k.left, SHERD__BYTES_STEP);
+    k.inner = sherd__share_code_tiled(p, k.inner, SHERD__BYTES_STEP);
+    double share = wire_bytes(p) * (double)all * (double)k.left;
     err = fit(p, &k, share, nodes, t->opt, d);
     if (err) return err;
     p->kept_bytes = (uint64_t)share;
@@ -521,6 +524,7 @@ static int code_share_by(const share_attempt *t, const sherd__nodes *nodes, bool
     if (!err) err = sherd__share_code_fit(p, t->by, t->m->a.rows, nodes, t->opt, d);
     if (err) return err;
     size_t depth = sherd__share_code_depth(p, t->m->a.cols);
+    depth = sherd__share_code_tiled(p, depth, SHERD__BYTES_STEP);
     const work k = { .rows = sherd__share_code_rows(p, t->m->a.rows),
                      .left = depth,
                      .each = 1,

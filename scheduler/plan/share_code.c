@@ -147,10 +147,14 @@ static uint64_t cuts(size_t all, size_t each)
     return all ? (all - 1) / each + 1 : 1;
 }
 
-/* Byte residues are sent and multiplied in whole tiles: `each` lines or terms of them. */
+size_t sherd__share_code_tiled(const sherd__prepared *p, size_t n, size_t each)
+{
+    return p->bytes ? (n + each - 1) / each * each : n;
+}
+
 static double tiled(const sherd__prepared *p, size_t n, size_t each)
 {
-    return (double)(p->bytes ? (n + each - 1) / each * each : n);
+    return (double)sherd__share_code_tiled(p, n, each);
 }
 
 double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m,
