@@ -192,7 +192,8 @@ static bool product(const site *s, sherd_cluster *cluster, const cluster_case *v
     bool good = !sherd_multiply(cluster, a, b, c, v->m, &o, &r, &d);
     if (!good) (void)complain(v->name, d.message, "a product");
     else good = as_wanted(v->name, w->name, c, v->n, v->m);
-    if (good && r.primes != primes)
+    /* How many primes below 256 there are is a matter of unit/scheduler/test_prepare_bytes. */
+    if (good && r.prime_bits != 8 && r.primes != primes)
         good = complain(v->name, "another number of primes", "as in its line");
     sherd_report_fini(&r);
     free(c);
