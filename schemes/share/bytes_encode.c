@@ -140,7 +140,7 @@ static int draw(const share *d, const block *b, uint32_t q, uint32_t t, uint8_t 
 }
 
 /* Writes the elements of a block's rows below `kept` in the order of draw(). Returns its end. */
-static uint32_t *drawn(const block *b, size_t kept, uint32_t *to)
+static uint32_t *list_block(const block *b, size_t kept, uint32_t *to)
 {
     const bool tiles = b->left && whole(b);
     const size_t high = tiles ? TILE : 1, wide = tiles ? STEP : b->cols;
@@ -159,7 +159,7 @@ void sherd__share_drawn(bool left, size_t rows, size_t cols, size_t kept, uint32
     for (size_t col = 0; col < cols; col += left ? LEFT_COLS : RIGHT_COLS)
         for (size_t row = 0; row < rows; row += left ? LEFT_ROWS : RIGHT_ROWS) {
             const block b = block_of(&of, left, row, col);
-            order = drawn(&b, kept, order);
+            order = list_block(&b, kept, order);
         }
 }
 
