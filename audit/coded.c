@@ -1,6 +1,7 @@
 /*
- * A share as an adversary view: the numbers around 0 that its residues represent modulo one prime of
- * 23 bits, or modulo three below 256, divided by the largest of them, all columns in their places.
+ * A share as an adversary view: the numbers around 0 that its residues represent modulo one prime
+ * of 23 bits, or modulo three below 256, divided by the largest of them, all columns in their
+ * places.
  * Inference is made once and counted against every block; if blocks have columns of their own, it
  * is made once for each, as for a share of these columns.
  */
