@@ -599,17 +599,18 @@ static void failed_allocations_are_reported(void **state)
 
 /* ---- residues of one byte -------------------------------------------------------------------- */
 
-enum { R = 5, BYTE_ROWS = 37, BYTE_MORE = 16, BYTE_COLS = 70, BYTE_WIDE = 20 };
+enum { R = 5, BYTE_ROWS = 37, BYTE_MORE = 16, BYTE_WIDE = 20, BYTE_MOST = 128 };
+static unsigned byte_cols = 70; /* columns of A, at most BYTE_MOST */
 static const uint32_t byte_primes[R] = { 251, 241, 239, 233, 211 };
 
 /* Lays out what a node is sent of an operand, as a coordinator does: of A, a panel. Returns its
  * info. */
 static sherd__fragment_info byte_block(unsigned node, bool right, unsigned panel, uint8_t *out)
 {
-    const unsigned rows = right   ? BYTE_COLS
+    const unsigned rows = right   ? byte_cols
                           : panel ? BYTE_MORE
                                   : BYTE_ROWS,
-                   cols = right ? BYTE_WIDE : BYTE_COLS;
+                   cols = right ? BYTE_WIDE : byte_cols;
     const size_t strips = ((right ? cols : rows) + 15) / 16, strip = 2048;
     sherd__fragment_info i = { .origin = SHERD__HIDDEN,
                                .dtype = right ? SHERD__BYTES_RIGHT : SHERD__BYTES_LEFT,
@@ -618,7 +619,7 @@ static sherd__fragment_info byte_block(unsigned node, bool right, unsigned panel
                                .cols = cols,
                                .len = strips * R * strip };
     for (unsigned q = 0; q < R; q++) {
-        uint8_t plain[BYTE_COLS * BYTE_COLS], laid[3 * 2048];
+        uint8_t plain[BYTE_MOST * BYTE_MOST], laid[3 * 2048];
         for (unsigned k = 0; k < rows * cols; k++) {
             uint32_t p = byte_primes[q], x = (k * 7919 + q * 31 + node * 17 + right + panel) % p;
             plain[k] = (uint8_t)(right && x > p / 2 ? x - p : x);
@@ -628,7 +629,7 @@ static sherd__fragment_info byte_block(unsigned node, bool right, unsigned panel
         for (size_t s = 0; s < strips; s++)
             memcpy(out + (s * R + q) * strip, laid + s * strip, strip);
     }
-    assert_int_equal(sherd__bytes_laid(16, BYTE_COLS), strip);
+    assert_int_equal(sherd__bytes_laid(16, byte_cols), strip);
     return i;
 }
 
@@ -704,8 +705,8 @@ static void residues_of_one_byte_are_read_in_rows(void **state)
     assert_true(s.code.primes_len == R && s.code.primes[4] == 211);
     for (unsigned e = 0; e < 2; e++) {
         const sherd__seen *of = &s.seen[e];
-        assert_true(of->rows == (e ? BYTE_COLS : BYTE_ROWS));
-        assert_true(of->cols == (e ? BYTE_WIDE : BYTE_COLS));
+        assert_true(of->rows == (e ? byte_cols : BYTE_ROWS));
+        assert_true(of->cols == (e ? BYTE_WIDE : byte_cols));
         for (unsigned i = 0; i < NODES; i++)
             for (unsigned q = 0; q < R; q++)
                 for (unsigned k = 0; k < of->rows * of->cols; k++)
@@ -722,8 +723,8 @@ static void residues_of_one_byte_are_read_in_rows(void **state)
 /* Checks the order of a panel's masks within that of its operand. */
 static void check_drawn(const uint32_t *order, bool left, size_t first, size_t rows, size_t kept)
 {
-    static uint32_t want[BYTE_COLS * BYTE_COLS];
-    const size_t cols = left ? BYTE_COLS : BYTE_WIDE;
+    static uint32_t want[BYTE_MOST * BYTE_MOST];
+    const size_t cols = left ? byte_cols : BYTE_WIDE;
     sherd__share_drawn(left, rows, cols, kept, want);
     for (size_t k = 0; k < kept * cols; k++)
         assert_int_equal(order[first * cols + k], first * cols + want[k]);
@@ -735,19 +736,21 @@ static void masks_of_bytes_are_read_in_the_order_of_each_panel(void **state)
     sherd__views v;
     sherd__shares s;
     const size_t rows = BYTE_ROWS + BYTE_MORE;
+    byte_cols = 128; /* so that blocks of A consist of complete tiles */
     open_panels(&v, 2, false, 0, 0);
-    assert_int_equal(read_shares(&s, &v, JOB, rows, 1, 0, 100, NULL), 0);
-    assert_true(s.seen_len == 2 && s.seen[0].rows == rows && s.seen[1].rows == BYTE_COLS);
+    assert_int_equal(read_shares(&s, &v, JOB, rows, 1, 0, BYTE_MOST, NULL), 0);
+    assert_true(s.seen_len == 2 && s.seen[0].rows == rows && s.seen[1].rows == byte_cols);
     check_drawn(s.seen[0].order, true, 0, BYTE_ROWS, BYTE_ROWS);
     check_drawn(s.seen[0].order, true, BYTE_ROWS, BYTE_MORE, BYTE_MORE);
-    check_drawn(s.seen[1].order, false, 0, BYTE_COLS, BYTE_COLS);
+    check_drawn(s.seen[1].order, false, 0, byte_cols, byte_cols);
     sherd__shares_fini(&s);
     assert_int_equal(read_shares(&s, &v, JOB, rows, 1, 0, BYTE_ROWS + 5, NULL), 0);
     check_drawn(s.seen[0].order, true, 0, BYTE_ROWS, BYTE_ROWS);
     check_drawn(s.seen[0].order, true, BYTE_ROWS, BYTE_MORE, 5);
-    check_drawn(s.seen[1].order, false, 0, BYTE_COLS, BYTE_ROWS + 5);
+    check_drawn(s.seen[1].order, false, 0, byte_cols, BYTE_ROWS + 5);
     sherd__shares_fini(&s);
     sherd__views_fini(&v);
+    byte_cols = 70;
 }
 
 static void failed_allocations_are_reported_for_bytes(void **state)
