@@ -1,7 +1,9 @@
 /*
- * A share as an adversary view: residues as numbers around 0, divided by the largest of them, all
- * columns in their places. Inference is made once and counted against every block; if blocks have
- * columns of their own, it is made once for each, as for a share of these columns.
+ * A share as an adversary view: the numbers around 0 that its residues represent modulo one prime
+ * of 23 bits, or modulo three below 256, divided by the largest of them, all columns in their
+ * places.
+ * Inference is made once and counted against every block; if blocks have columns of their own, it
+ * is made once for each, as for a share of these columns.
  */
 #include "audit/coded.h"
 
@@ -10,27 +12,55 @@
 #include <string.h>
 
 #include "audit/clear_internal.h"
+#include "audit/stats_internal.h"
 #include "audit/tail.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "matrix/exact.h"
 
 #define COLUMNS_MAX 96u
 #define KEPT_MAX 10000u
+#define HELD (1u << 22) /* primes that hold numbers up to this are used */
 
 /* A share, and the columns of A that the attacked blocks have in it, from the first on. */
 typedef struct part {
     const sherd__seen *seen;
     uint32_t share;
     size_t first, cols;
+    sherd__crt crt;
+    double held; /* product of its primes */
 } part;
+
+/* Chooses the primes whose residues are read. */
+static int choose_primes(part *of)
+{
+    const sherd__seen_code *c = of->seen->code;
+    uint32_t count = 0;
+    of->held = 1;
+    while (count < c->primes_len && of->held < HELD) of->held *= c->primes[count++];
+    return sherd__crt_init(&of->crt, c->primes, count);
+}
+
+/* Computes the numbers of a row, of every `step`-th column. residue: room for all primes. */
+static void read_row(const part *of, size_t row, size_t step, size_t n, double *residue,
+                     double *out)
+{
+    const sherd__seen *s = of->seen;
+    const double *each[SHERD__TABLE_PRIMES];
+    for (size_t q = 0; q < of->crt.count; q++) {
+        const uint32_t *x = sherd__seen_residues(s, of->share, (uint32_t)q) + row * s->cols;
+        double *to = residue + q * n;
+        for (size_t j = 0; j < n; j++) to[j] = x[j * step];
+        each[q] = to;
+    }
+    sherd__crt_f64(&of->crt, each, n, 0, out);
+}
 
 /* Takes every `step`-th column of the share, and the rows kept. */
 static int make_view(sherd__adversary_view *s, sherd__sheaf *f, const part *of, size_t step)
 {
     const sherd__seen *seen = of->seen;
-    const uint32_t *x = seen->residues[(size_t)of->share * seen->code->primes_len];
-    double p = seen->code->primes[0];
     size_t cols = (of->cols + step - 1) / step,
            kept = seen->rows < KEPT_MAX ? seen->rows : KEPT_MAX, len;
     *f = (sherd__sheaf){ .cols = cols, .rows = seen->rows, .kept = kept };
@@ -38,14 +68,14 @@ static int make_view(sherd__adversary_view *s, sherd__sheaf *f, const part *of, 
     if (!sherd__mul(kept, cols, &len)) return SHERD_ENOMEM;
     f->values = sherd__calloc(len, sizeof *f->values);
     f->keys = sherd__calloc(cols, sizeof *f->keys);
-    if (!f->values || !f->keys) return SHERD_ENOMEM;
-    for (size_t r = 0; r < kept; r++)
-        for (size_t j = 0; j < cols; j++) {
-            double v = x[r * seen->cols + j * step];
-            f->values[r * cols + j] = v > (p - 1) / 2 ? v - p : v;
-            if (fabs(f->values[r * cols + j]) > s->largest)
-                s->largest = fabs(f->values[r * cols + j]);
-        }
+    double *residue = sherd__calloc(of->crt.count * cols, sizeof *residue);
+    if (!f->values || !f->keys || !residue) {
+        sherd__free(residue);
+        return SHERD_ENOMEM;
+    }
+    for (size_t r = 0; r < kept; r++) read_row(of, r, step, cols, residue, f->values + r * cols);
+    for (size_t i = 0; i < len; i++) s->largest = fmax(s->largest, fabs(f->values[i]));
+    sherd__free(residue);
     return SHERD_OK;
 }
 
@@ -186,7 +216,7 @@ static int attack_blocks(const sherd__attack *by, const part *of, const sherd__c
     sherd__adversary_view s;
     sherd__counting k = { .who = by->who };
     sherd__inferred in = { 0 };
-    double *x = NULL, *line = NULL, p = seen->code->primes[0];
+    double *x = NULL, *line = NULL;
     size_t *to = NULL, tests = opt->test_rows ? opt->test_rows : SHERD__CLEAR_TEST_ROWS;
     char subject[40];
     int err = make_view(&s, &f, of, 1);
@@ -206,7 +236,7 @@ static int attack_blocks(const sherd__attack *by, const part *of, const sherd__c
         else snprintf(subject, sizeof subject, "A, block %u", b + 1);
         k.subject = subject;
         size_t have = at_block(&k, truth, seen, opt->share_rows ? opt->share_rows : seen->rows, b);
-        err = count_block(by, &k, &in, p, line);
+        err = count_block(by, &k, &in, of->held, line);
         if (!err && by->gallery && b == 0 && pub && have >= f.kept)
             err = sherd__clear_draw(by->gallery, &k, truth, to, in.rebuilt[0]);
     }
@@ -234,10 +264,11 @@ int sherd__audit_coded(const sherd__attack *by, const sherd__seen *seen, uint32_
                            "A has %zu columns, the shares %zu, the public data %zu", cols,
                            seen->cols, by->pub ? by->pub->cols : 0);
     for (uint32_t b = 0; b < blocks && !err; b += each) {
-        part of = { seen, share, b * seen->block_cols, 0 };
+        part of = { .seen = seen, .share = share, .first = b * seen->block_cols };
         if (of.first >= cols) break; /* blocks of zeros */
         of.cols = cols - of.first < seen->cols ? cols - of.first : seen->cols;
-        err = attack_blocks(by, &of, opt, b, b + each);
+        err = choose_primes(&of);
+        if (!err) err = attack_blocks(by, &of, opt, b, b + each);
     }
     return err ? sherd__fail(d, err, NULL, "%s while attacking what %s saw", sherd_strerror(err),
                              by->who)

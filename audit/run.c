@@ -102,11 +102,13 @@ static int open_labels(auditing *a, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* Reads an operand as it was coded. largest: its largest value according to the record; 0: the
- * record has none. Residues do not reveal it either, so the default coding is assumed. */
-static int open_coded(auditing *a, sherd__truth *out, sherd_view v, uint64_t largest,
-                      const char *name, sherd_diag *d)
+/* Reads A, or B, as it was coded. Without a largest value in the record, which residues do not
+ * reveal either, the default coding is assumed. */
+static int open_coded(auditing *a, sherd__truth *out, sherd_view v, bool b, sherd_diag *d)
 {
+    const sherd__shares *s = &a->in.shares;
+    const char *name = b ? "B" : "A";
+    const uint64_t largest = b ? s->largest_b : s->largest;
     sherd__fixed f = { .integers = true };
     int err = largest ? 0 : sherd__fixed_choose(v, SHERD__FIXED_BITS, name, &f, d);
     if (!err && !f.integers)
@@ -115,7 +117,9 @@ static int open_coded(auditing *a, sherd__truth *out, sherd_view v, uint64_t lar
                           "%u bits is assumed, and nothing is found in a run with other "
                           "--bits",
                           name, SHERD__FIXED_BITS);
-    return err ? err : sherd__truth_open_scaled(out, v, largest ? largest : f.largest, d);
+    return err ? err
+               : sherd__truth_open_scaled(out, v, b ? NULL : s->order, s->order_len,
+                                          largest ? largest : f.largest, d);
 }
 
 static int open_clear(auditing *a, sherd_diag *d)
@@ -137,7 +141,7 @@ static int open_right(auditing *a, sherd_diag *d)
     if (!a->opt.right.data) return SHERD_OK;
     if (in->elements[0]) return sherd__truth_open(&a->right, a->opt.right, false, 0, d);
     if (in->coded && sherd__shares_right(&in->shares))
-        return open_coded(a, &a->right, a->opt.right, in->shares.largest_b, "B", d);
+        return open_coded(a, &a->right, a->opt.right, true, d);
     if (in->coded)
         sherd__audit_warn(a->report, "B (--right) is not used: the record contains no shares of "
                                      "a B with known numbers");
@@ -149,8 +153,7 @@ static int open_truth(auditing *a, sherd_diag *d)
     sherd_view v = a->opt.data;
     int err = open_right(a, d);
     if (err || !v.data) return err;
-    err = a->in.coded ? open_coded(a, &a->truth, v, a->in.shares.largest, "A", d)
-                      : open_clear(a, d);
+    err = a->in.coded ? open_coded(a, &a->truth, v, false, d) : open_clear(a, d);
     a->truth.labels = a->label_bytes;
     a->report->truth = true;
     a->report->rows = v.rows;

@@ -16,7 +16,9 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "crypto/fragment.h"
 #include "crypto/inner.h"
+#include "schemes/share/share.h"
 
 typedef struct moved {
     uint64_t job, bytes;
@@ -205,12 +207,41 @@ static const char *name_part(sherd__shares *s, uint32_t part)
     return name;
 }
 
-static void take_code(sherd__shares *s, shares_node *nodes, size_t len, uint32_t part,
-                      uint32_t tiles, const shares_panel *shape)
+/* Makes sherd__seen.order of a panel: masks of residues of one byte are drawn block by block. *out
+ * is NULL without such residues. */
+static int drawing_order(sherd__shares *s, const shares_panel *p, const uint32_t **out)
+{
+    bool bytes = false;
+    size_t first = 0;
+    for (size_t i = 0; i < p->pieces_len; i++)
+        bytes |= sherd__fragment_is_bytes(p->pieces[i].dtype);
+    *out = NULL;
+    if (!bytes) return SHERD_OK;
+    uint32_t *order = sherd__calloc(p->kept * p->cols, sizeof *order);
+    if (!order) return SHERD_ENOMEM;
+    *out = s->arrays[s->arrays_len++] = order;
+    for (size_t i = 0; i < p->pieces_len; i++) {
+        const shares_piece *x = &p->pieces[i];
+        const size_t len = x->kept * p->cols;
+        if (sherd__fragment_is_bytes(x->dtype))
+            sherd__share_drawn(x->dtype == SHERD__BYTES_LEFT, x->rows, p->cols, x->kept, order);
+        for (size_t k = 0; k < len; k++)
+            order[k] = (uint32_t)(first + (sherd__fragment_is_bytes(x->dtype) ? order[k] : k));
+        first += len;
+        order += len;
+    }
+    return SHERD_OK;
+}
+
+static int take_code(sherd__shares *s, shares_node *nodes, size_t len, uint32_t part,
+                     uint32_t tiles, const shares_panel *shape)
 {
     const shares_panel want = *shape;
+    const uint32_t *order;
     uint32_t primes = s->code.primes_len;
     const uint32_t **index = s->index + part * len * primes;
+    int err = drawing_order(s, shape, &order);
+    if (err) return err;
     for (size_t i = 0; i < len; i++) {
         shares_panel *p = part_of(&nodes[i], part, tiles);
         if (p && p->rows == want.rows && p->cols == want.cols && p->kept == want.kept)
@@ -225,7 +256,7 @@ static void take_code(sherd__shares *s, shares_node *nodes, size_t len, uint32_t
         .code = &s->code,
         .rows = want.kept,
         .cols = want.cols,
-        .layout = want.layout,
+        .order = order,
         .residues = index,
         .domain = s->numbered ? s->domains : NULL,
         .row = part > 0      ? s->right_row
@@ -236,23 +267,28 @@ static void take_code(sherd__shares *s, shares_node *nodes, size_t len, uint32_t
         .col = part > 0 ? (part - 1) * s->tile_cols : 0,
         .block_cols = part == 0 && s->code.form != SHERD__SEEN_LAGRANGE ? want.cols : 0,
     };
+    return SHERD_OK;
 }
 
-static void take_apart(sherd__shares *s, const uint32_t **index, shares_panel *p, size_t domain,
-                       const char *name, const uint32_t *row)
+static int take_apart(sherd__shares *s, const uint32_t **index, shares_panel *p, size_t domain,
+                      const char *name, const uint32_t *row)
 {
-    if (p->kept == 0) return;
+    const uint32_t *order;
+    if (p->kept == 0) return SHERD_OK;
+    int err = drawing_order(s, p, &order);
+    if (err) return err;
     s->domains[domain] = (uint32_t)domain;
     s->seen[s->seen_len++] = (sherd__seen){ .name = name,
                                             .code = &s->single,
                                             .rows = p->kept,
                                             .cols = p->cols,
-                                            .layout = p->layout,
+                                            .order = order,
                                             .residues = index,
                                             .domain = &s->domains[domain],
                                             .row = row,
                                             .rows_sent = p->sent };
     give(s, index, 0, p, s->code.primes_len);
+    return SHERD_OK;
 }
 
 /*
@@ -301,12 +337,14 @@ static int take_all_apart(sherd__shares *s, shares_node *nodes, size_t len, size
     s->single.one_time = blind;
     if (blind && slots && rows_of_blind(s, nodes, len, slots, n))
         return sherd__fail_memory(d, "the shares");
-    for (size_t i = 0; i < len; i++) {
+    int err = SHERD_OK;
+    for (size_t i = 0; i < len && !err; i++) {
         const uint32_t **index = s->index + 2 * i * s->code.primes_len;
-        take_apart(s, index, &nodes[i].a, i, "A", s->rows_len ? s->rows[i] : NULL);
-        if (s->kind == SHERD__SHARES_BOTH && nodes[i].tiles > 0)
-            take_apart(s, index + s->code.primes_len, &nodes[i].b[0], i, "B", NULL);
+        err = take_apart(s, index, &nodes[i].a, i, "A", s->rows_len ? s->rows[i] : NULL);
+        if (!err && s->kind == SHERD__SHARES_BOTH && nodes[i].tiles > 0)
+            err = take_apart(s, index + s->code.primes_len, &nodes[i].b[0], i, "B", NULL);
     }
+    if (err) return sherd__fail_memory(d, "the shares");
     if (s->seen_len > 0) return SHERD_OK;
     return sherd__fail(d, SHERD_EFORMAT, NULL, "no share of the record is complete");
 }
@@ -347,9 +385,10 @@ static int take_together(sherd__shares *s, shares_node *nodes, size_t len, bool 
     if (err) return err;
     if (s->code.form != SHERD__SEEN_LAGRANGE && name_right(s, b->rows, b->kept))
         return sherd__fail_memory(d, "the shares");
-    take_code(s, nodes, len, 0, tiles, a);
-    for (uint32_t t = 1; t <= tiles && s->kind == SHERD__SHARES_BOTH; t++)
-        if ((b = common(nodes, len, t, tiles))) take_code(s, nodes, len, t, tiles, b);
+    err = take_code(s, nodes, len, 0, tiles, a);
+    for (uint32_t t = 1; t <= tiles && s->kind == SHERD__SHARES_BOTH && !err; t++)
+        if ((b = common(nodes, len, t, tiles))) err = take_code(s, nodes, len, t, tiles, b);
+    if (err) return sherd__fail_memory(d, "the shares");
     if (more && s->kind == SHERD__SHARES_BOTH)
         snprintf(
             s->left_out, sizeof s->left_out,
@@ -446,7 +485,7 @@ static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const share
     if (!cut) s->kind = kind_of(nodes, len, w);
     s->parts = sherd__calloc(parts, sizeof *s->parts);
     if (!cut) s->rows = sherd__calloc(len, sizeof *s->rows);
-    s->arrays = sherd__calloc(most, sizeof *s->arrays);
+    s->arrays = sherd__calloc(most + parts + 2 * len, sizeof *s->arrays); /* and of their order */
     s->index = sherd__calloc(most, sizeof *s->index);
     s->seen = sherd__calloc(parts + 2 * len, sizeof *s->seen);
     if (!s->numbered) s->domains = sherd__calloc(len, sizeof *s->domains);

@@ -33,9 +33,12 @@ typedef struct sherd__shares {
     size_t tile_cols;    /* of every tile of B except the last, which may have fewer */
     uint32_t **arrays;
     size_t arrays_len;
-    uint32_t *domains;           /* apart: domain of each entry of seen */
-    bool stays;                  /* A is kept for many products: every right operand is an
+    uint32_t *domains;     /* apart: domain of each entry of seen */
+    bool stays;            /* A is kept for many products: every right operand is an
                                     encoding */
+    const uint32_t *order; /* rows of the data that A consists of: borrowed from the views;
+                                    NULL: all of them, in order */
+    size_t order_len;
     uint64_t largest, largest_b; /* largest magnitudes in fixed point, from the record; 0:
                                     unknown */
     uint32_t **rows;             /* memory of seen.row. blind: one per domain; else one for A, or

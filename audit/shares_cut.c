@@ -261,6 +261,8 @@ int sherd__shares_cut(sherd__shares *s, shares_node *nodes, const shares_job *fr
     s->cols = c->cols;
     s->kind = c->both ? SHERD__SHARES_BOTH : SHERD__SHARES_ONE;
     s->stays = c->stays;
+    s->order = rows;
+    s->order_len = rows ? v->order_len : 0;
     s->largest = c->largest;
     s->largest_b = c->right;
     const chosen x = { of, order, len, common, rows };

@@ -5,12 +5,19 @@
 
 #include "audit/shares.h"
 
+/* Rows that were sent in one block, whose masks were drawn together. */
+typedef struct shares_piece {
+    size_t rows, kept;
+    uint8_t dtype;
+} shares_piece;
+
 typedef struct shares_panel {
     uint32_t *of[SHERD__AUDIT_PRIMES]; /* kept x cols */
     size_t rows, kept, cols;
-    size_t sent;    /* rows, including those that are not read */
-    uint8_t layout; /* sherd__seen.layout */
-    uint64_t stray; /* bytes beyond the edges of laid out blocks that are not 0 */
+    size_t sent;          /* rows, including those that are not read */
+    uint64_t stray;       /* bytes beyond the edges of laid out blocks that are not 0 */
+    shares_piece *pieces; /* blocks with kept rows */
+    size_t pieces_len;
 } shares_panel;
 
 /* Position of a panel: the number of the first task that used it, and its rows. */

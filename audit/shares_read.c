@@ -83,13 +83,15 @@ int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, cons
     size_t take = p->kept >= rows_max ? 0 : rows < rows_max - p->kept ? rows : rows_max - p->kept;
     if (p->cols != 0 && p->cols != cols) return SHERD_OK;
     p->cols = cols;
-    p->layout = sherd__fragment_is_bytes(info->dtype) ? info->dtype : 0;
     p->rows += rows;
     p->sent += rows;
     p->stray += stray_bytes(info, body);
     if (take == 0) return SHERD_OK;
     if (!sherd__mul(p->kept + take, cols, &bytes) || !sherd__mul(bytes, sizeof **p->of, &bytes))
         return SHERD_ENOMEM;
+    shares_piece *pieces = sherd__realloc(p->pieces, (p->pieces_len + 1) * sizeof *pieces);
+    if (!pieces) return SHERD_ENOMEM;
+    p->pieces = pieces;
     for (uint32_t q = 0; q < info->primes; q++) {
         uint32_t *to = sherd__realloc(p->of[q], bytes);
         if (!to) return SHERD_ENOMEM;
@@ -100,6 +102,7 @@ int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, cons
                                                           primes[q]);
     }
     p->kept += take;
+    pieces[p->pieces_len++] = (shares_piece){ rows, take, info->dtype };
     return SHERD_OK;
 }
 
@@ -285,12 +288,16 @@ int sherd__shares_domain(shares_node *n, const shares_job *of, uint32_t domain,
     return err;
 }
 
+static void panel_fini(shares_panel *p)
+{
+    for (unsigned q = 0; q < SHERD__AUDIT_PRIMES; q++) sherd__free(p->of[q]);
+    sherd__free(p->pieces);
+}
+
 void sherd__shares_node_fini(shares_node *n)
 {
-    for (unsigned q = 0; q < SHERD__AUDIT_PRIMES; q++) {
-        sherd__free(n->a.of[q]);
-        for (uint32_t i = 0; i < n->tiles; i++) sherd__free(n->b[i].of[q]);
-    }
+    panel_fini(&n->a);
+    for (uint32_t i = 0; i < n->tiles; i++) panel_fini(&n->b[i]);
     sherd__free(n->b);
     sherd__free(n->right_operands);
     sherd__free(n->known);

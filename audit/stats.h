@@ -87,11 +87,11 @@ typedef struct sherd__seen {
                                r of block j is row j*height + r */
     const double *const *blocks; /* K blocks of rows*cols integers, the truth: used to confirm
                                     guesses and to measure attacks. NULL: unknown */
-    uint8_t layout;   /* SHERD__BYTES_LEFT or _RIGHT: masks are streams in the order of tiles; else
-                         row after row */
-    size_t rows_sent; /* of each share, of which `rows` are stored; 0: no more than these */
-    bool right;       /* a tile of B: with `row` NULL, unchanged rows of it in all K places, */
-    size_t col;       /* starting at this column */
+    const uint32_t *order; /* rows*cols positions row*cols + column, in the order in which masks
+                              are drawn; NULL: row after row */
+    size_t rows_sent;      /* of each share, of which `rows` are stored; 0: no more than these */
+    bool right;            /* a tile of B: with `row` NULL, unchanged rows of it in all K places, */
+    size_t col;            /* starting at this column */
     size_t
         block_cols;  /* columns of the operand from one block to the next: block j starts at column
                           col + j*block_cols, and those beyond the operand are zeros */

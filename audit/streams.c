@@ -11,7 +11,8 @@
  * and its negative, because they use the lower of the two steps. For masks that are multiples of
  * one stream, ratios of neighbours are equal, so windows of ratios are kept as well.
  *
- * Residues of one byte are laid out in tiles, and their masks are drawn in this order.
+ * A mask of residues of one byte is a stream for each block of the operand, in an order of its own
+ * (schemes/share/share.h), and is read in this order.
  *
  * Below 4096 a step is one residue, and equal numbers modulo two primes are different fractions. So
  * windows of the residues themselves are kept for such primes. Two primes reject different numbers
@@ -48,8 +49,7 @@ typedef struct stream {
     uint32_t prime, mask; /* mask: its index; for a sum of masks, the share */
     bool alone;
     uint32_t share_coef[SHERD__LCC_SHARES_MAX], block_coef[SHERD__LCC_BLOCKS_MAX];
-    size_t len, first;     /* first: offset in the concatenation of all streams */
-    const uint32_t *order; /* the entry at each place; NULL: row after row */
+    size_t len, first; /* first: offset in the concatenation of all streams */
 } stream;
 
 typedef struct window {
@@ -66,7 +66,6 @@ typedef struct streams {
     size_t len, room, total;
     windows kept, ratios; /* windows of steps, and of ratios of neighbours */
     windows values;       /* windows of residues, of primes below STEPS */
-    uint32_t **orders;    /* of each encoding; NULL: row after row */
     const sherd__audit_options *opt;
 } streams;
 
@@ -166,26 +165,8 @@ static int add_sums(streams *s, const stream *like, const uint32_t *w, uint32_t 
     return err;
 }
 
-/* Makes the order of an operand of residues of one byte in which it is sent: tile after tile
-   (docs/PROTOCOL.md), in which its masks are drawn. */
-static uint32_t *order_of(const sherd__seen *e)
-{
-    const bool left = e->layout == SHERD__BYTES_LEFT;
-    const size_t lines = left ? e->rows : e->cols, terms = left ? e->cols : e->rows;
-    uint32_t *order = sherd__calloc(e->rows * e->cols, sizeof *order);
-    size_t len = 0;
-    for (size_t strip = 0; order && strip < lines; strip += 16)
-        for (size_t at = 0; at < (terms + 63) / 64 * 1024; at++) {
-            size_t in = at % 1024, line = strip + (left ? in / 64 : in / 4 % 16);
-            size_t term = at / 1024 * 64 + (left ? in % 64 : in / 64 * 4 + in % 4);
-            if (line < lines && term < terms)
-                order[len++] = (uint32_t)(left ? line * e->cols + term : term * e->cols + line);
-        }
-    return order;
-}
-
 /* Solves for the masks of an encoding modulo one prime, or for their sums. */
-static int solve(streams *s, const sherd__seen *e, uint32_t prime, const uint32_t *order)
+static int solve(streams *s, const sherd__seen *e, uint32_t prime)
 {
     const sherd__seen_code *c = e->code;
     uint32_t p = c->primes[prime], all = c->blocks + c->masks, pivot[SHERD__LCC_BLOCKS_MAX];
@@ -204,9 +185,7 @@ static int solve(streams *s, const sherd__seen *e, uint32_t prime, const uint32_
         row[q.unknowns + i] = 1;
     }
     if (err == 0) reduce(&q, p, pivot);
-    stream one = {
-        .seen = e, .prime = prime, .alone = true, .len = e->rows * e->cols, .order = order
-    };
+    stream one = { .seen = e, .prime = prime, .alone = true, .len = e->rows * e->cols };
     bool solved = false;
     for (uint32_t t = 0; t < c->masks && err == 0; t++) {
         uint32_t u = known ? t : c->blocks + t;
@@ -248,7 +227,7 @@ static uint32_t times(uint32_t a, uint32_t b, uint32_t p, double inverse)
 
 static size_t entry(const stream *s, size_t at)
 {
-    return s->order ? s->order[at] : at;
+    return s->seen->order ? s->seen->order[at] : at;
 }
 
 /* Computes residues [at, at+n) of a stream. */
@@ -513,7 +492,7 @@ static int found(sherd__findings *l, const streams *s, const pair *p)
              "%s and %s are %s for %s%zu numbers, from %zu and %zu on (lag %lld%s)", one, other,
              are, p->run == RUN_MAX ? "at least " : "", p->run, p->x.at - p->back,
              p->y.at - p->back, (long long)lag,
-             !x->order && !y->order && x->seen->cols == y->seen->cols &&
+             !x->seen->order && !y->seen->order && x->seen->cols == y->seen->cols &&
                      lag % (int64_t)x->seen->cols == 0
                  ? ", whole rows"
                  : "");
@@ -619,14 +598,12 @@ int sherd__audit_streams(sherd__findings *l, const sherd__seen *seen, size_t see
     streams s = { .opt = opt };
     pairs same = { .len = 0 };
     *reach = (sherd__streams_reach){ 0 };
-    s.orders = sherd__calloc(seen_len, sizeof *s.orders);
-    int err = s.orders ? SHERD_OK : SHERD_ENOMEM;
+    int err = SHERD_OK;
     for (size_t e = 0; e < seen_len && err == 0; e++) {
         size_t first = s.len;
         err = sherd__seen_check(&seen[e], d);
-        if (err == 0 && seen[e].layout && !(s.orders[e] = order_of(&seen[e]))) err = SHERD_ENOMEM;
         for (uint32_t q = 0; err == 0 && q < seen[e].code->primes_len; q++)
-            err = solve(&s, &seen[e], q, s.orders[e]);
+            err = solve(&s, &seen[e], q);
         reached(reach, &s, first, &seen[e]);
     }
     for (size_t i = 0; i < s.len && err == 0; i++) err = keep_windows(&s, &s.list[i]);
@@ -635,8 +612,6 @@ int sherd__audit_streams(sherd__findings *l, const sherd__seen *seen, size_t see
     if (err == 0) compare(&same, &s, &s.values, BY_VALUES);
     for (size_t i = 0; i < same.len && err == 0; i++) err = found(l, &s, &same.best[i]);
     if (err == 0 && same.len == 0) err = nothing_found(l, &s, reach);
-    for (size_t e = 0; s.orders && e < seen_len; e++) sherd__free(s.orders[e]);
-    sherd__free(s.orders);
     sherd__free(s.list);
     sherd__free(s.kept.list);
     sherd__free(s.ratios.list);

@@ -49,13 +49,24 @@ static int quantise(sherd__truth *t, double largest)
     return SHERD_OK;
 }
 
+/* Returns the largest magnitude in some rows. */
+static double largest_of(sherd_view a, const uint32_t *rows, size_t len)
+{
+    double largest = 0;
+    for (size_t i = 0; i < len; i++)
+        for (size_t c = 0; c < a.cols; c++)
+            largest = fmax(largest, fabs(sherd__view_at(a, rows[i], c)));
+    return largest;
+}
+
 /* The factor is a power of two if the unit is that of the coded data, or differs from it by a power
    of two; otherwise it is known as accurately as the largest value. */
-static int quantise_to(sherd__truth *t, double largest)
+static int quantise_to(sherd__truth *t, const uint32_t *rows, size_t rows_len, double largest)
 {
     sherd__scan scan;
     size_t len, cols = t->a.cols;
     sherd__view_scan(t->a, &scan);
+    if (rows) scan.max_abs = largest_of(t->a, rows, rows_len);
     if (scan.nonfinite || scan.max_abs == 0 || largest == 0 || scan.max_abs == largest)
         return SHERD_OK;
     double factor = largest / scan.max_abs, power = exp2(rint(log2(factor)));
@@ -111,12 +122,13 @@ int sherd__truth_open(sherd__truth *out, sherd_view a, bool integers, double lar
     return open_columns(out, t, err, d);
 }
 
-int sherd__truth_open_scaled(sherd__truth *out, sherd_view a, uint64_t largest, sherd_diag *d)
+int sherd__truth_open_scaled(sherd__truth *out, sherd_view a, const uint32_t *rows, size_t rows_len,
+                             uint64_t largest, sherd_diag *d)
 {
     sherd__truth t = { .a = a };
     int err = too_large(a, d);
     if (err) return err;
-    err = quantise_to(&t, (double)largest);
+    err = quantise_to(&t, rows, rows_len, (double)largest);
     return open_columns(out, t, err, d);
 }
 

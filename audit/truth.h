@@ -33,9 +33,10 @@ typedef struct sherd__truth {
 int sherd__truth_open(sherd__truth *out, sherd_view a, bool integers, double largest,
                       sherd_diag *d) SHERD_MUST;
 /** As sherd__truth_open if the largest coded magnitude is known. `a` may then be in any unit, such
- *  as bytes of which a training used fractions. 0: unknown. */
-int sherd__truth_open_scaled(sherd__truth *out, sherd_view a, uint64_t largest,
-                             sherd_diag *d) SHERD_MUST;
+ *  as bytes of which a training used fractions. 0: unknown. rows: the rows of `a` that were coded,
+ *  each below its number of rows, which `largest` is of; NULL: all. */
+int sherd__truth_open_scaled(sherd__truth *out, sherd_view a, const uint32_t *rows, size_t rows_len,
+                             uint64_t largest, sherd_diag *d) SHERD_MUST;
 void sherd__truth_fini(sherd__truth *t);
 
 /** Writes row r as it was sent. */

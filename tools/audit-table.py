@@ -28,8 +28,8 @@ ELEMENTS = [
     ('rebuilding', 'R2, 5 nearest, by values', '... 5 nearest', ''),
 ]
 RUNS = [('published', '`permute` as published'), ('permute', '`permute`'), ('single', '`permute --group 1`'),
-        ('plain', '`plain`'), ('share', '`share`'),
-        ('inner', '`share --code inner`'), ('blind', '`blind`')]
+        ('plain', '`plain`'), ('share', '`share`'), ('bytes', '`share`, 8 bits'),
+        ('inner', '`share --code inner`'), ('inner bytes', '`share --code inner`, 8 bits'), ('blind', '`blind`')]
 
 
 def summary(report):

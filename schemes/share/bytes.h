@@ -8,8 +8,9 @@
  * rows or columns beyond the operand, terms are zero there, masks included: the positions depend on
  * the shape alone.
  *
- * A mask has a unit of its stream for each block (crypto/mask.h), with the elements of the block in
- * row-major order. Blocks of an encoding are always cut at the same places.
+ * A mask has a unit of its stream for each block (crypto/mask.h), with the elements of the block
+ * tile after tile, if it is a whole one of A, and else row after row (sherd__share_drawn). Blocks
+ * of an encoding are always cut at the same places.
  */
 #ifndef SCHEMES_SHARE_BYTES_H
 #define SCHEMES_SHARE_BYTES_H

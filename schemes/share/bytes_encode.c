@@ -139,6 +139,30 @@ static int draw(const share *d, const block *b, uint32_t q, uint32_t t, uint8_t 
     return err;
 }
 
+/* Writes the elements of a block's rows below `kept` in the order of draw(). Returns its end. */
+static uint32_t *list_block(const block *b, size_t kept, uint32_t *to)
+{
+    const bool tiles = b->left && whole(b);
+    const size_t high = tiles ? TILE : 1, wide = tiles ? STEP : b->cols;
+    for (size_t row = 0; row < b->rows; row += high)
+        for (size_t col = 0; col < b->cols; col += wide)
+            for (size_t i = b->row + row; i < b->row + row + high && i < kept; i++)
+                for (size_t j = 0; j < wide; j++)
+                    *to++ = (uint32_t)(i * b->of->span->cols + b->col + col + j);
+    return to;
+}
+
+void sherd__share_drawn(bool left, size_t rows, size_t cols, size_t kept, uint32_t *order)
+{
+    const share_span span = { .rows = rows, .cols = cols };
+    const share_source of = { .span = &span };
+    for (size_t col = 0; col < cols; col += left ? LEFT_COLS : RIGHT_COLS)
+        for (size_t row = 0; row < rows; row += left ? LEFT_ROWS : RIGHT_ROWS) {
+            const block b = block_of(&of, left, row, col);
+            order = list_block(&b, kept, order);
+        }
+}
+
 static uint8_t *term_of(const bytes_scratch *s, const share_operand *o, uint32_t q, uint32_t j)
 {
     return s->term + ((size_t)q * o->terms + j) * AREA;

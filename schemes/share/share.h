@@ -66,6 +66,13 @@ typedef struct sherd__share_params {
  * does not consist of such images, windows or a public B under a code that cuts A by columns.
  */
 int sherd__share_open(sherd__hiding *out, const sherd__share_params *p) SHERD_MUST;
+/**
+ * Writes in which order the elements of a mask of residues of one byte are drawn: the position
+ * row * cols + column of each element of the rows below `kept`. rows x cols: a block as a node is
+ * sent it, of A (left) or of B. If B has so many rows that it is encoded in strips of 16 columns,
+ * its streams change every 16 columns, and not every 64 as in this order.
+ */
+void sherd__share_drawn(bool left, size_t rows, size_t cols, size_t kept, uint32_t *order);
 /** With at most this many primes, sums over A's rows may exceed the primes' range, provided that
  *  sums over one panel do not and that 63 bits hold the total: the sum of a panel, 45 bits, is an
  *  integer that is added up. */

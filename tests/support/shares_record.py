@@ -1,4 +1,4 @@
-"""Reads a coordinator's record of a product under `share`; written from docs/SCHEMES.md alone.
+"""Reads a coordinator's record of a product under `share`; written from docs/SCHEMES.md and docs/PROTOCOL.md.
 Recovers A from the shares of K + T nodes, and the product from the answers of 2 (K + T) - 1; by the
 inner-product code from those of K + 2 T.
 
@@ -13,6 +13,8 @@ from fractions import Fraction
 import numpy as np
 
 PUT, TASK, RESULT = 3, 4, 5
+RESIDUES, LEFT, BYTES = 32, 33, 35
+PRIMES = [5931641, 5931637, 5931559, 5931533], [251, 241, 239, 233, 229, 227, 223, 211]
 
 
 def records(b):
@@ -23,8 +25,8 @@ def records(b):
         at += 32 + n
 
 
-def numbers(body):
-    """Blocks and primes of a TASK: fields 3, 4 and 5."""
+def fields(body):
+    """Fields of a TASK (3 and 4 are blocks, 5 the primes) or of a description (2 dtype, 6 rows)."""
     out, at = {}, 0
 
     def varint(at):
@@ -45,12 +47,22 @@ def numbers(body):
             at = end
         else:
             out[tag >> 3] = value
-    return out[3], out[4], out[5]
+    return out
 
 
-def residues(body, primes, cols):
-    b = np.frombuffer(body, "u1").reshape(-1, 3).astype(object)
-    return (b[:, 0] + 256 * b[:, 1] + 65536 * b[:, 2]).reshape(primes, -1, cols)
+def residues(block, primes, cols):
+    dtype, rows, body = block
+    b = np.frombuffer(body, "u1").astype(object)
+    if dtype == RESIDUES:
+        b = b.reshape(-1, 3)
+        return (b[:, 0] + 256 * b[:, 1] + 65536 * b[:, 2]).reshape(primes, -1, cols)
+    if dtype == BYTES:
+        return b.reshape(primes, -1, cols)
+    assert dtype == LEFT
+    tiles = b.reshape(-(-rows // 16), primes, -(-cols // 64), 16, 64)
+    laid = tiles.transpose(1, 0, 3, 2, 4).reshape(primes, 16 * len(tiles), -1)
+    assert not laid[:, rows:].any() and not laid[:, :, cols:].any()
+    return laid[:, :rows, :cols]
 
 
 def at(points, values, x, p):
@@ -132,19 +144,22 @@ def main(folder, a, b, c, k, t, code):
         for side, wanted in (("sent", blocks), ("received", results)):
             data = open(os.path.join(folder, peer[side]["file"]), "rb").read()
             for kind, number, part, body in records(data):
-                if kind in (PUT, RESULT):
-                    wanted[number] = b"" if part == 0 else wanted[number] + body
+                if kind in (PUT, RESULT) and part == 0:
+                    wanted[number] = fields(body).get(2), fields(body).get(6), b""
+                elif kind in (PUT, RESULT):
+                    wanted[number] = *wanted[number][:2], wanted[number][2] + body
                 elif kind == TASK:
-                    tasks.append((number, *numbers(body)))
+                    of = fields(body)
+                    tasks.append((number, of[3], of[4], of[5]))
         primes = tasks[0][3]
         tasks.sort()  # in the order of panels
         lefts.append(np.concatenate([residues(blocks[left], len(primes), width)
                                      for _, left, _, _ in tasks], 1))
         answers.append(np.concatenate([residues(results[n], len(primes), b.shape[1])
-                                       if results.get(n) else np.zeros((len(primes), 0, b.shape[1]),
+                                       if n in results and results[n][2] else np.zeros((len(primes), 0, b.shape[1]),
                                                                        object)
                                        for n, _, _, _ in tasks], 1))
-    assert primes == [5931641, 5931637, 5931559, 5931533][:len(primes)]
+    assert primes in [of[:len(primes)] for of in PRIMES]
     decode = decode_lagrange if code == "lagrange" else decode_inner
     decode(lefts, answers, primes, ia, ib, k, t)
     exact = np.vectorize(lambda v: float(v) * 2.0 ** -(sa + sb))(ia.dot(ib))

@@ -7,8 +7,8 @@
  *     left, right  only the primes of each A or of each B, each starting five rows after the
  *                  previous one
  *
- * Primes below 256 are used only with $BYTES: their masks are streams in the order of tiles, and
- * most tests state places in rows.
+ * Primes below 256 are used only with $BYTES: their masks are drawn in an order of their own
+ * (schemes/share/share.h), and most tests state places in rows.
  * link: -Wl,--wrap=sherd__bytes_primes_needed
  */
 #include <stdatomic.h>
@@ -106,15 +106,16 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, sherd__mask_par
     return err;
 }
 
-/* Takes the bytes that are below p. A unit is named by its first row and column
- * (schemes/share/bytes_encode.c). The bytes of a unit begin at those of its place; each row has
- * room for the bytes that are rejected. */
+/* Takes the bytes that are below p. A unit is named by its first row and column, and has at most 32
+ * rows of A or 64 of B (schemes/share/bytes_encode.c). The bytes of a unit begin at those of its
+ * place; each row has room for the bytes that are rejected. */
 int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit, size_t n,
                        uint8_t *out)
 {
     uint8_t bytes[4 * WORDS];
     uint64_t shift, nonce = stream_of(m, id, &shift);
-    uint64_t block = (((unit >> 32) + shift) * id->width + (unit & UINT32_MAX)) * 2 / sizeof bytes;
+    uint64_t rows = id->role == SHERD__MASK_LEFT ? 32 : 64, col = unit & UINT32_MAX;
+    uint64_t block = (((unit >> 32) + shift) * id->width + col * rows) * 2 / sizeof bytes;
     int err = SHERD_OK;
     for (size_t done = 0; done < n && !err; block++) {
         err = sherd__keystream_read(&m->ks, nonce, block, bytes, sizeof bytes);

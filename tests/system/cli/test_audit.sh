@@ -337,10 +337,19 @@ while at < len(b):
     magic, kind, flags, job, number, part, size = struct.unpack_from('<IHHQIIQ', b, at)
     at += 32
     if kind == 3 and part == 1 and '%016x' % job == o['job'] and 2 * len(of_panel) < number <= 3 * len(of_panel):
-        x = of_panel[number - 1 - 2 * len(of_panel)].ravel()
-        body = b''.join(int(v).to_bytes(3, 'little') for v in x)
-        assert size % len(body) == 0
-        b[at:at + size] = body * (size // len(body)); done += 1
+        x = of_panel[number - 1 - 2 * len(of_panel)]
+        strips = -(-len(x) // 16)                  # residues of one byte are in tiles of 16 rows and 64 terms
+        if size % (strips * 1024) == 0:
+            tiles = np.zeros((strips * 16, 64), int)
+            tiles[:len(x), :20] = x
+            used = [251, 241, 239, 233, 229, 227, 223, 211][:size // (strips * 1024)]
+            body = b''.join((tile % p).astype('u1').tobytes() for tile in tiles.reshape(-1, 16, 64) for p in used)
+        else:
+            body = b''.join(int(v).to_bytes(3, 'little') for v in x.ravel())
+            assert size % len(body) == 0
+            body *= size // len(body)
+        assert len(body) == size
+        b[at:at + size] = body; done += 1
     at += size
 assert done == len(of_panel), (done, len(of_panel))
 open(path, 'wb').write(b)

@@ -100,13 +100,33 @@ away
 /usr/bin/python3 -c "
 import numpy as np
 g = np.random.default_rng(4)
-np.save('T.npy', g.integers(0, 256, (1500, 128)).astype('u1')); np.save('U.npy', g.standard_normal((128, 70)))"
+np.save('T.npy', g.integers(0, 256, (1500, 128)).astype('u1')); np.save('U.npy', g.standard_normal((128, 70)))
+np.save('P.npy', g.integers(0, 256, (250, 90)).astype('u1')); np.save('Q.npy', g.standard_normal((90, 700)))"
 BYTES=1 "$BROKEN" multiply T.npy U.npy -o bad.npy -n 5 --scheme share --record bad -q 2>err && audit bad && py "
 assert hits and {f['test'] for f in hits} == {'offset'}, hits
 assert all(f['subject'] == 'A / A' and 'are the same for' in f['sentence'] for f in hits), hits
 assert 'prime 251' in hits[0]['sentence'] and 'prime 241' in hits[0]['sentence'], hits"
 report $? "primes below 256 of A that share a stream of bytes are found, although each rejects other bytes"
 away
+
+# Blocks of P that are not whole are drawn row after row, and so are all blocks of Q.
+export BYTES=1 MASKS=encodings
+both P.npy Q.npy -n 5 --scheme share && cmp bad.npy good.npy && audit bad && py "
+assert {f['test'] for f in hits} == {'offset'} and {f['subject'] for f in hits} == {'A / B'}, d['findings']
+assert len(hits) >= 4 and all(p[0] > 1000 for p in places), places" && audit good && py "assert nothing(), hits" &&
+    only 2 5 && audit bad --data P.npy && py "assert nothing() and unsolved() == ['B'], (hits, d['unseen'])" &&
+    audit bad --data P.npy --right Q.npy && py "
+assert {f['subject'] for f in hits} == {'A / B'} and len(hits) >= 4 and not unsolved(), (hits, d['unseen'])" &&
+    audit good --data P.npy --right Q.npy && py "assert nothing() and not unsolved(), hits"
+report $? "equal masks of residues of one byte of A and B are found up to the edges, in all shares or with both operands"
+away
+export MASKS=right
+both P.npy Q.npy -n 5 --scheme share && audit bad && py "
+assert hits and {f['subject'] for f in hits} == {'B / B'} and {f['test'] for f in hits} == {'offset'}, hits
+assert any('prime 251' in f['sentence'] and 'prime 241' in f['sentence'] for f in hits), hits"
+report $? "so are primes below 256 of B that share a stream of bytes"
+away
+unset BYTES
 
 # A training: many operands of different widths, and data in the order of the training, in parts.
 /usr/bin/python3 -c "

@@ -15,6 +15,7 @@
 #include "audit/stats_internal.h"
 #include "core/alloc.h"
 #include "honest.h"
+#include "schemes/share/share.h"
 
 static const honest_primes six = { 6, { 251, 241, 239, 233, 229, 227 } };
 static const honest_primes eight = { 8, { 251, 241, 239, 233, 229, 227, 223, 211 } };
@@ -135,9 +136,9 @@ static void one_stream_of_bytes_for_two_primes_is_found_by_its_runs(void **s)
     assert_false(sherd__control_of(SHERD__CONTROL_STREAM, &c));
 }
 
-/* Masks of a right operand that take the bytes of one stream, in the order of tiles. */
+/* Masks of a left operand of two tiles for 16 rows, which take the bytes of one stream. */
 typedef struct tiled {
-    uint8_t laid[2][4 * 1024];
+    uint8_t laid[2][8 * 1024];
 } tiled;
 
 static void in_tiles(void *ctx, uint32_t t, uint32_t prime, uint32_t p, size_t row, size_t cols,
@@ -146,14 +147,15 @@ static void in_tiles(void *ctx, uint32_t t, uint32_t prime, uint32_t p, size_t r
     const tiled *m = ctx;
     (void)t;
     for (size_t c = 0; c < cols; c++) {
-        uint8_t x = m->laid[prime][c / 16 * 1024 + row / 4 * 64 + c % 16 * 4 + row % 4];
+        uint8_t x = m->laid[prime][row / 16 * 2048 + c / 64 * 1024 + row % 16 * 64 + c % 64];
         out[c] = x > p / 2 ? (double)x - p : x;
     }
 }
 
-static void one_stream_is_found_in_the_order_of_tiles(void **s)
+static void one_stream_is_found_in_the_order_of_drawing(void **s)
 {
     (void)s;
+    static uint32_t order[64 * 128];
     tiled m;
     sherd__seeded state;
     honest h;
@@ -166,15 +168,16 @@ static void one_stream_is_found_in_the_order_of_tiles(void **s)
             i += m.laid[q][i] < honest_under.p[q];
         }
     }
-    honest_make_under(&h, 3, 1, 8, 64, 64, 5, in_tiles, &m);
+    honest_make_under(&h, 3, 1, 8, 64, 128, 5, in_tiles, &m);
     honest_under = two;
-    for (int tiles = 0; tiles < 2; tiles++) {
+    sherd__share_drawn(true, 64, 128, 64, order);
+    for (int drawn = 0; drawn < 2; drawn++) {
         sherd__findings l = { 0 };
         sherd__streams_reach reach;
-        h.seen.layout = tiles ? SHERD__BYTES_RIGHT : 0;
+        h.seen.order = drawn ? order : NULL;
         assert_int_equal(sherd__audit_streams(&l, &h.seen, 1, &options, &reach, NULL), SHERD_OK);
         judge(&l);
-        if (tiles) assert_true(l.list[0].flagged && l.list[0].value > 1.5 * run);
+        if (drawn) assert_true(l.list[0].flagged && l.list[0].value > run);
         run = l.list[0].value;
         sherd__findings_fini(&l);
     }
@@ -188,7 +191,7 @@ int main(void)
         cmocka_unit_test(more_than_t_shares_are_solved),
         cmocka_unit_test(every_control_is_flagged),
         cmocka_unit_test(one_stream_of_bytes_for_two_primes_is_found_by_its_runs),
-        cmocka_unit_test(one_stream_is_found_in_the_order_of_tiles),
+        cmocka_unit_test(one_stream_is_found_in_the_order_of_drawing),
     };
     return cmocka_run_group_tests_name("audit/bytes", tests, NULL, NULL);
 }

@@ -409,24 +409,33 @@ static void row_ranges_of_plain_are_stacked(void **state)
 
 /* --- shares ----------------------------------------------------------------------------------- */
 
-/* Attacks one share of a code of one block; it is hidden by a mask, or (mask NULL) is not. */
-static void attack_share(sherd__findings *l, bool hidden)
+/* Attacks one share of a code of one block, hidden by a mask or not: modulo a prime of 23 bits, or
+ * modulo primes below 256, of which none holds a number that was coded. */
+static void attack_share(sherd__findings *l, bool hidden, bool bytes)
 {
-    static uint32_t share[N * K];
-    const uint32_t *index[1] = { share };
-    sherd__seen_code code = {
+    static uint32_t share[4][N * K];
+    const uint32_t *index[4] = { share[0], share[1], share[2], share[3] };
+    const sherd__seen_code wide = {
         .blocks = 1, .masks = 1, .shares = 1, .primes_len = 1, .primes = { 5931641 }
     };
-    sherd__seen seen = { .name = "A", .code = &code, .rows = N, .cols = K, .residues = index };
+    const sherd__seen_code small = {
+        .blocks = 1, .masks = 1, .shares = 1, .primes_len = 4, .primes = { 251, 241, 239, 233 }
+    };
+    const sherd__seen_code *code = bytes ? &small : &wide;
+    sherd__seen seen = { .name = "A", .code = code, .rows = N, .cols = K, .residues = index };
     sherd__clear_options opt = { .n = N, .test_rows = 300 };
+    const uint32_t scale = bytes ? 256 : 1;
     sherd__seeded seed;
     sherd__entropy e = sherd__entropy_seeded(&seed, 6);
     sherd__truth t;
-    for (size_t i = 0; i < N * K; i++)
-        share[i] = hidden ? (uint32_t)((sherd__entropy_u64(&e) % 5931641 + pixels[i]) % 5931641)
-                          : pixels[i];
+    for (uint32_t q = 0; q < code->primes_len; q++)
+        for (size_t i = 0; i < N * K; i++) {
+            const uint32_t p = code->primes[q];
+            uint64_t mask = hidden ? sherd__entropy_u64(&e) % p : 0;
+            share[q][i] = (uint32_t)((mask + pixels[i] * scale) % p);
+        }
     memset(l, 0, sizeof *l);
-    assert_int_equal(sherd__truth_open(&t, all(), false, 0, NULL), 0);
+    assert_int_equal(sherd__truth_open_scaled(&t, all(), NULL, 0, 255 * scale, NULL), 0);
     t.labels = labels;
     assert_int_equal(sherd__audit_coded(&(sherd__attack){ "node-1", &t, &pub, l, NULL }, &seen, 0,
                                         &opt, NULL),
@@ -435,11 +444,10 @@ static void attack_share(sherd__findings *l, bool hidden)
     sherd__truth_fini(&t);
 }
 
-static void a_share_reveals_nothing(void **state)
+static void reveals_nothing(bool bytes)
 {
-    (void)state;
     sherd__findings l;
-    attack_share(&l, true);
+    attack_share(&l, true, bytes);
     assert_in_range(l.len, 8, 8);
     for (size_t i = 0; i < l.len; i++) {
         if (l.list[i].flagged) fail_msg("%s", l.list[i].sentence);
@@ -448,17 +456,31 @@ static void a_share_reveals_nothing(void **state)
     sherd__findings_fini(&l);
 }
 
-static void a_share_without_a_mask_is_flagged(void **state)
+static void a_share_reveals_nothing(void **state)
 {
     (void)state;
+    reveals_nothing(false);
+    reveals_nothing(true);
+}
+
+static void is_flagged_without_a_mask(bool bytes)
+{
     sherd__findings l;
-    attack_share(&l, false);
-    assert_true(find(&l, "verbatim", "fraction of the entries of A")->flagged);
+    attack_share(&l, false, bytes);
+    const sherd_audit_finding *own = find(&l, "verbatim", "fraction of the entries of A");
+    assert_true(own->flagged && own->value == 1 && own->chance < 1e-6);
     assert_true(find(&l, "zero mask", "F1")->flagged);
     assert_true(find(&l, "columns", "with correlations")->flagged);
     assert_true(find(&l, "labels", "5 nearest public rows")->flagged);
     assert_true(find(&l, "rebuilding", "R2, linear")->flagged);
     sherd__findings_fini(&l);
+}
+
+static void a_share_without_a_mask_is_flagged(void **state)
+{
+    (void)state;
+    is_flagged_without_a_mask(false);
+    is_flagged_without_a_mask(true);
 }
 
 /* --- inference -------------------------------------------------------------------------------- */
@@ -525,6 +547,25 @@ static void failed_allocations_are_reported(void **state)
     fail();
 }
 
+/* The largest value of the data is in a row that was not coded. */
+static void the_scale_is_that_of_the_rows_that_were_coded(void **state)
+{
+    (void)state;
+    static const uint8_t a[3][2] = { { 255, 1 }, { 2, 241 }, { 7, 0 } };
+    static const uint32_t rows[2] = { 2, 1 };
+    const sherd_view v = sherd_view_c(a, SHERD_U8, 3, 2);
+    for (int all = 0; all < 2; all++) {
+        sherd__truth t;
+        double row[2];
+        assert_int_equal(sherd__truth_open_scaled(&t, v, all ? NULL : rows, all ? 0 : 2,
+                                                  256 * (all ? 255 : 241), NULL),
+                         0);
+        sherd__truth_row(&t, 1, row);
+        assert_true(row[0] == 512 && row[1] == 241 * 256);
+        sherd__truth_fini(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -546,6 +587,7 @@ int main(void)
         cmocka_unit_test(linear_equations_are_solved),
         cmocka_unit_test(invalid_labels_are_refused),
         cmocka_unit_test(failed_allocations_are_reported),
+        cmocka_unit_test(the_scale_is_that_of_the_rows_that_were_coded),
     };
     return cmocka_run_group_tests(tests, draw, clear);
 }

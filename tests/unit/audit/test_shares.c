@@ -12,6 +12,7 @@
 #include "audit/shares.h"
 #include "core/alloc.h"
 #include "matrix/residue_bytes.h"
+#include "schemes/share/share.h"
 #include "tests/unit/audit/spool.h"
 
 #define JOB 5
@@ -445,6 +446,7 @@ static void rows_are_named_by_the_order_of_the_training(void **state)
     assert_int_equal(read_shares(&s, &v, JOB, 40, 1, 0, 100, NULL), 0); /* some rows were held
                                                                          * out */
     check_rows(&s.seen[0], want);
+    assert_true(s.order == v.order && s.order_len == 11);
     sherd__shares_fini(&s);
     assert_int_equal(read_shares(&s, &v, JOB, 10, 1, 0, 100, &d), SHERD_EINVAL);
     assert_non_null(strstr(d.message, "row 0 of the recorded operand is row 10"));
@@ -562,23 +564,29 @@ static void a_description_that_disagrees_with_the_bytes_is_not_used(void **state
     sherd__views_fini(&v);
 }
 
+/* Reads shares of a record with the n-th allocation failing, for every n. Frees the record. */
+static void fail_in_turn(sherd__views *v, size_t rows)
+{
+    for (size_t n = 1; n < 1000; n++) {
+        sherd__shares s;
+        sherd__alloc_fail_nth(n);
+        int err = read_shares(&s, v, JOB, rows, 1, 0, 100, NULL);
+        bool reached = sherd__alloc_fail_nth(0) >= n;
+        assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
+        if (err) continue;
+        sherd__shares_fini(&s);
+        sherd__views_fini(v);
+        return;
+    }
+    fail();
+}
+
 static void failed_allocations_are_reported_for_a_described_partition(void **state)
 {
     (void)state;
     sherd__views v;
     open_kept(&v, whole, 2, true);
-    for (size_t n = 1; n < 1000; n++) {
-        sherd__shares s;
-        sherd__alloc_fail_nth(n);
-        int err = read_shares(&s, &v, JOB, 11, 1, 0, 100, NULL);
-        bool reached = sherd__alloc_fail_nth(0) >= n;
-        assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
-        if (err) continue;
-        sherd__shares_fini(&s);
-        sherd__views_fini(&v);
-        return;
-    }
-    fail();
+    fail_in_turn(&v, 11);
 }
 
 static void failed_allocations_are_reported(void **state)
@@ -586,29 +594,23 @@ static void failed_allocations_are_reported(void **state)
     (void)state;
     sherd__views v;
     open_domains(&v);
-    for (size_t n = 1; n < 1000; n++) {
-        sherd__shares s;
-        sherd__alloc_fail_nth(n);
-        int err = read_shares(&s, &v, JOB, 6, 1, 0, 100, NULL);
-        bool reached = sherd__alloc_fail_nth(0) >= n;
-        assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
-        if (err) continue;
-        sherd__shares_fini(&s);
-        sherd__views_fini(&v);
-        return;
-    }
-    fail();
+    fail_in_turn(&v, 6);
 }
 
 /* ---- residues of one byte -------------------------------------------------------------------- */
 
-enum { R = 5, BYTE_ROWS = 37, BYTE_COLS = 70, BYTE_WIDE = 20 };
+enum { R = 5, BYTE_ROWS = 37, BYTE_MORE = 16, BYTE_WIDE = 20, BYTE_MOST = 128 };
+static unsigned byte_cols = 70; /* columns of A, at most BYTE_MOST */
 static const uint32_t byte_primes[R] = { 251, 241, 239, 233, 211 };
 
-/* Lays out what a node is sent of an operand, as a coordinator does. Returns its info. */
-static sherd__fragment_info byte_block(unsigned node, bool right, uint8_t *out)
+/* Lays out what a node is sent of an operand, as a coordinator does: of A, a panel. Returns its
+ * info. */
+static sherd__fragment_info byte_block(unsigned node, bool right, unsigned panel, uint8_t *out)
 {
-    const unsigned rows = right ? BYTE_COLS : BYTE_ROWS, cols = right ? BYTE_WIDE : BYTE_COLS;
+    const unsigned rows = right   ? byte_cols
+                          : panel ? BYTE_MORE
+                                  : BYTE_ROWS,
+                   cols = right ? BYTE_WIDE : byte_cols;
     const size_t strips = ((right ? cols : rows) + 15) / 16, strip = 2048;
     sherd__fragment_info i = { .origin = SHERD__HIDDEN,
                                .dtype = right ? SHERD__BYTES_RIGHT : SHERD__BYTES_LEFT,
@@ -617,9 +619,9 @@ static sherd__fragment_info byte_block(unsigned node, bool right, uint8_t *out)
                                .cols = cols,
                                .len = strips * R * strip };
     for (unsigned q = 0; q < R; q++) {
-        uint8_t plain[BYTE_COLS * BYTE_COLS], laid[3 * 2048];
+        uint8_t plain[BYTE_MOST * BYTE_MOST], laid[3 * 2048];
         for (unsigned k = 0; k < rows * cols; k++) {
-            uint32_t p = byte_primes[q], x = (k * 7919 + q * 31 + node * 17 + right) % p;
+            uint32_t p = byte_primes[q], x = (k * 7919 + q * 31 + node * 17 + right + panel) % p;
             plain[k] = (uint8_t)(right && x > p / 2 ? x - p : x);
         }
         if (right) sherd__bytes_lay_columns((const int8_t *)plain, rows, cols, cols, laid);
@@ -627,13 +629,24 @@ static sherd__fragment_info byte_block(unsigned node, bool right, uint8_t *out)
         for (size_t s = 0; s < strips; s++)
             memcpy(out + (s * R + q) * strip, laid + s * strip, strip);
     }
-    assert_int_equal(sherd__bytes_laid(16, BYTE_COLS), strip);
+    assert_int_equal(sherd__bytes_laid(16, byte_cols), strip);
     return i;
 }
 
-/* Records four nodes under share, and returns the folder. A byte of node 0's block may be another
- * one. */
-static const char *open_bytes(sherd__views *v, bool right, size_t at, uint8_t value)
+/* Sends a node a second panel of A, for the same B. */
+static void more_bytes(spool *in, unsigned node, uint8_t *laid, sherd__fragment_info *out)
+{
+    sherd__fragment_info info = byte_block(node, false, 1, laid);
+    spool_put(in, JOB, 3, &info, laid);
+    out->rows = BYTE_MORE;
+    out->len = R * BYTE_MORE * BYTE_WIDE;
+    spool_task(in, JOB, NODES + 1 + node, 3, 2, byte_primes, R, out);
+}
+
+/* Records four nodes under share, and returns the folder. A byte of node 0's first blocks may be
+ * another one. */
+static const char *open_panels(sherd__views *v, unsigned panels, bool right, size_t at,
+                               uint8_t value)
 {
     static uint8_t laid[3 * R * 2048];
     const char *dir = spool_folder();
@@ -648,15 +661,22 @@ static const char *open_bytes(sherd__views *v, bool right, size_t at, uint8_t va
         static spool in, back;
         begin(&in, &back);
         for (int side = 0; side < 2; side++) {
-            sherd__fragment_info info = byte_block(i, side, laid);
+            sherd__fragment_info info = byte_block(i, side, 0, laid);
             if (i == 0 && side == right && value) laid[at] = value;
             spool_put(&in, JOB, 1 + (uint32_t)side, &info, laid);
         }
-        spool_task(&in, JOB, 1 + i, 1, 2, byte_primes, R, &out);
+        sherd__fragment_info of = out;
+        spool_task(&in, JOB, 1 + i, 1, 2, byte_primes, R, &of);
+        if (panels > 1) more_bytes(&in, i, laid, &of);
         record(dir, i, &in, &back);
     }
     assert_int_equal(sherd__views_add(v, dir, NULL), 0);
     return dir;
+}
+
+static const char *open_bytes(sherd__views *v, bool right, size_t at, uint8_t value)
+{
+    return open_panels(v, 1, right, at, value);
 }
 
 /* Returns whether an audit of the record finds bytes beyond the edges. */
@@ -685,8 +705,8 @@ static void residues_of_one_byte_are_read_in_rows(void **state)
     assert_true(s.code.primes_len == R && s.code.primes[4] == 211);
     for (unsigned e = 0; e < 2; e++) {
         const sherd__seen *of = &s.seen[e];
-        assert_true(of->rows == (e ? BYTE_COLS : BYTE_ROWS));
-        assert_true(of->cols == (e ? BYTE_WIDE : BYTE_COLS));
+        assert_true(of->rows == (e ? byte_cols : BYTE_ROWS));
+        assert_true(of->cols == (e ? BYTE_WIDE : byte_cols));
         for (unsigned i = 0; i < NODES; i++)
             for (unsigned q = 0; q < R; q++)
                 for (unsigned k = 0; k < of->rows * of->cols; k++)
@@ -698,6 +718,47 @@ static void residues_of_one_byte_are_read_in_rows(void **state)
     assert_true(s.seen[0].rows == 18 && s.share_rows == BYTE_ROWS);
     sherd__shares_fini(&s);
     sherd__views_fini(&v);
+}
+
+/* Checks the order of a panel's masks within that of its operand. */
+static void check_drawn(const uint32_t *order, bool left, size_t first, size_t rows, size_t kept)
+{
+    static uint32_t want[BYTE_MOST * BYTE_MOST];
+    const size_t cols = left ? byte_cols : BYTE_WIDE;
+    sherd__share_drawn(left, rows, cols, kept, want);
+    for (size_t k = 0; k < kept * cols; k++)
+        assert_int_equal(order[first * cols + k], first * cols + want[k]);
+}
+
+static void masks_of_bytes_are_read_in_the_order_of_each_panel(void **state)
+{
+    (void)state;
+    sherd__views v;
+    sherd__shares s;
+    const size_t rows = BYTE_ROWS + BYTE_MORE;
+    byte_cols = 128; /* so that blocks of A consist of complete tiles */
+    open_panels(&v, 2, false, 0, 0);
+    assert_int_equal(read_shares(&s, &v, JOB, rows, 1, 0, BYTE_MOST, NULL), 0);
+    assert_true(s.seen_len == 2 && s.seen[0].rows == rows && s.seen[1].rows == byte_cols);
+    check_drawn(s.seen[0].order, true, 0, BYTE_ROWS, BYTE_ROWS);
+    check_drawn(s.seen[0].order, true, BYTE_ROWS, BYTE_MORE, BYTE_MORE);
+    check_drawn(s.seen[1].order, false, 0, byte_cols, byte_cols);
+    sherd__shares_fini(&s);
+    assert_int_equal(read_shares(&s, &v, JOB, rows, 1, 0, BYTE_ROWS + 5, NULL), 0);
+    check_drawn(s.seen[0].order, true, 0, BYTE_ROWS, BYTE_ROWS);
+    check_drawn(s.seen[0].order, true, BYTE_ROWS, BYTE_MORE, 5);
+    check_drawn(s.seen[1].order, false, 0, byte_cols, BYTE_ROWS + 5);
+    sherd__shares_fini(&s);
+    sherd__views_fini(&v);
+    byte_cols = 70;
+}
+
+static void failed_allocations_are_reported_for_bytes(void **state)
+{
+    (void)state;
+    sherd__views v;
+    open_bytes(&v, false, 0, 0);
+    fail_in_turn(&v, BYTE_ROWS);
 }
 
 /* In the left block, row 36 has 70 terms; in the right one, column 19 has 70. */
@@ -766,6 +827,8 @@ int main(void)
         cmocka_unit_test(failed_allocations_are_reported_for_a_described_partition),
         cmocka_unit_test(failed_allocations_are_reported),
         cmocka_unit_test(residues_of_one_byte_are_read_in_rows),
+        cmocka_unit_test(masks_of_bytes_are_read_in_the_order_of_each_panel),
+        cmocka_unit_test(failed_allocations_are_reported_for_bytes),
         cmocka_unit_test(bytes_beyond_the_edges_are_counted),
         cmocka_unit_test(bytes_that_are_no_residues_are_not_below_their_prime),
     };
