@@ -113,7 +113,7 @@ report $? "a product in clear among them is flagged"
 for i in 6 7 8; do
     "$S" keygen node$i.key >>err 2>&1
     at=10.77.0.1 where=
-    [ $i = 7 ] && at=10.77.0.2 where="nsenter -t $far -n"
+    [ $i = 7 ] && at=10.77.0.2 where="nsenter -t $space -n"
     $where "$S" node --listen $at:0 --key node$i.key --allow allow.txt --threads 1 >line$i 2>>err &
     nodes="$nodes $!"
 done
