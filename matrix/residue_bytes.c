@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/wipe.h"
 #include "matrix/clones.h"
 #include "matrix/residue_bytes_kernels.h"
 
@@ -192,6 +193,7 @@ static void sum_edge(const part *t, sherd__bytes_piece piece, const uint8_t *a, 
     piece.tile = LEN;
     piece.left_strip = piece.steps * LEN;
     t->kernels->sum(&piece);
+    sherd__wipe(laid, pieces(piece.rows, TILE) * piece.left_strip); /* may be terms of an operand */
 }
 
 /* Adds products of rows of A that are not laid out. Complete tiles are multiplied where they are.

@@ -162,6 +162,10 @@ static checks checks_of(const sherd__prepared *p, const work *k)
     double trials = 2, number = trials * sizeof(double) * p->primes_len;
     double right = sherd__code_right_blocks(p->coded_by, &p->code) + masks;
     checks c = { .each = number * (terms + right) * (double)k->inner };
+    if (p->bytes) { /* tables of all products of check vectors */
+        const double vectors = SHERD__BYTE_CHECKS;
+        c.each += vectors * vectors * p->primes_len * terms * right;
+    }
     if (k->transposed_too) c.row = number * 2 * terms * (double)k->each;
     if (k->line) { /* r for each position in an image; images, until windows are made of them */
         c.row += trials * sizeof(double) * (double)k->each;

@@ -60,6 +60,8 @@ int sherd__share_bytes_draw(const share *d, size_t n, int8_t *out) SHERD_MUST;
 int sherd__share_bytes_lay(const share *d, const int8_t *s, size_t n, uint8_t *out) SHERD_MUST;
 /** Returns the bytes that this takes. */
 size_t sherd__share_bytes_laid_vectors(const share *d, size_t n);
+/** Returns the bytes of the table of a position. */
+size_t sherd__share_bytes_table_len(const share *d);
 /** Computes the table of a position from projected terms: of the left operand, [q][v][term][len],
  *  and of the right one, [q][term][len][v]. */
 void sherd__share_bytes_table(const share *d, const int8_t *x, const uint8_t *y, size_t len,

@@ -16,7 +16,7 @@ enum { TABLE = CHECKS * CHECKS };
 
 int sherd__share_bytes_draw(const share *d, size_t n, int8_t *out)
 {
-    sherd__masks *m;
+    sherd__masks *m = NULL;
     int err = sherd__masks_new(&m, &d->p.entropy); /* under a key that is used for nothing else */
     for (uint32_t q = 0; q < d->p.primes_len && !err; q++) {
         const sherd__mask_id id = { SHERD__MASK_LEFT, 0, q, d->p.primes[q], n };
@@ -29,7 +29,7 @@ int sherd__share_bytes_draw(const share *d, size_t n, int8_t *out)
             }
         }
     }
-    if (err != SHERD_ENOMEM || m) sherd__masks_free(m);
+    sherd__masks_free(m);
     return err;
 }
 
@@ -50,6 +50,11 @@ int sherd__share_bytes_lay(const share *d, const int8_t *s, size_t n, uint8_t *o
     }
     sherd__share_forget(column);
     return SHERD_OK;
+}
+
+size_t sherd__share_bytes_table_len(const share *d)
+{
+    return (size_t)TABLE * d->p.primes_len * d->a.terms * d->b.terms;
 }
 
 void sherd__share_bytes_table(const share *d, const int8_t *x, const uint8_t *y, size_t len,
@@ -114,6 +119,7 @@ static int found(const answer_part *a, uint8_t *ys, uint8_t out[TABLE])
     if (err) return err;
     sherd__bytes_project(a->r, a->rows, ys, a->rows, CHECKS, CHECKS, sums, CHECKS);
     sherd__bytes_settle(sums, TABLE, a->p, false, out);
+    sherd__wipe(sums, sizeof sums);
     return SHERD_OK;
 }
 
@@ -139,5 +145,7 @@ int sherd__share_bytes_judge(share *d, sherd__cell c, const int8_t *r, const uin
         if (memcmp(must, is, TABLE)) err = SHERD_EWRONG;
     }
     sherd__share_forget(ys);
+    sherd__wipe(must, sizeof must);
+    sherd__wipe(is, sizeof is);
     return err;
 }

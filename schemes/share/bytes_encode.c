@@ -2,6 +2,7 @@
  * Encoding in byte residues: blocks of an operand become terms, laid out as nodes multiply them,
  * and sums of terms become shares. A block is read, quantised and masked once for all primes.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -21,7 +22,7 @@ enum {
 };
 _Static_assert(RIGHT_ROWS *RIGHT_COLS <= AREA, "both kinds of blocks fit");
 
-#define CACHE_BYTES ((size_t)16 << 20) /* for chunks of B, unless two of them are larger */
+#define CACHE_BYTES ((size_t)16 << 20) /* for chunks of B, unless four of them are larger */
 
 static size_t least(size_t a, size_t b)
 {
@@ -124,6 +125,7 @@ static int draw(const share *d, const block *b, uint32_t q, uint32_t t, uint8_t 
     const share_operand *o = b->of->o;
     const share_span *span = b->of->span;
     const sherd__mask_id id = { o->role, t, q, d->p.primes[q], o->v.cols };
+    assert(span->row + b->row <= UINT32_MAX && span->col + b->col <= UINT32_MAX);
     uint64_t unit = (uint64_t)(span->row + b->row) << 32 | (span->col + b->col);
     uint8_t drawn[AREA], *from = drawn;
     if (whole(b)) return sherd__masks_bytes(b->of->masks, &id, unit, b->area, out);
@@ -325,6 +327,14 @@ static int pass_block(share *d, const block *b, uint8_t *const *out, const share
     return err;
 }
 
+static void scratch_close(bytes_scratch *s)
+{
+    sherd__share_forget(s->data);
+    sherd__share_forget(s->term);
+    sherd__share_forget(s->sums);
+    *s = (bytes_scratch){ 0 };
+}
+
 static int scratch_open(const share *d, bytes_scratch *s)
 {
     const size_t terms = d->a.terms;
@@ -332,15 +342,9 @@ static int scratch_open(const share *d, bytes_scratch *s)
     s->term = sherd__share_secret(d->p.primes_len, terms, AREA, 1);
     s->sums = sherd__share_secret(d->p.primes_len * CHECKS, terms, LEFT_COLS, sizeof *s->sums);
     s->data = sherd__share_secret(d->p.code.blocks, AREA, 1, sizeof *s->data);
-    return s->data && s->term && s->sums ? SHERD_OK : SHERD_ENOMEM;
-}
-
-static void scratch_close(bytes_scratch *s)
-{
-    sherd__share_forget(s->data);
-    sherd__share_forget(s->term);
-    sherd__share_forget(s->sums);
-    *s = (bytes_scratch){ 0 };
+    if (s->data && s->term && s->sums) return SHERD_OK;
+    scratch_close(s);
+    return SHERD_ENOMEM;
 }
 
 int sherd__share_bytes_pass(share *d, const share_source *of, bool left, uint8_t *const *out,
@@ -350,6 +354,9 @@ int sherd__share_bytes_pass(share *d, const share_source *of, bool left, uint8_t
     const size_t wide = left ? LEFT_COLS : RIGHT_COLS, high = left ? LEFT_ROWS : RIGHT_ROWS;
     sherd__binding_hash hash = { 0 };
     int err = scratch_open(d, &d->bytes->scratch);
+    if (!err && probe && probe->left) /* a pass that failed may have left some */
+        memset(d->bytes->scratch.sums, 0,
+               d->p.primes_len * CHECKS * of->o->terms * LEFT_COLS * sizeof(int32_t));
     for (size_t col = 0; col < span->cols && !err; col += wide) {
         for (size_t row = 0; row < span->rows && !err; row += high) {
             const block b = block_of(of, left, row, col);
@@ -377,7 +384,7 @@ void sherd__share_bytes_loop_size(share *d)
     y->loop_cols = strip * (RIGHT_COLS / TILE) * 4 > CACHE_BYTES ? TILE : RIGHT_COLS;
     y->chunk_len = strip * (y->loop_cols / TILE);
     size_t chunks = CACHE_BYTES / (y->chunk_len ? y->chunk_len : 1);
-    y->chunks = chunks < 2 ? 2 : chunks > BYTES_CHUNKS ? BYTES_CHUNKS : (uint32_t)chunks;
+    y->chunks = chunks < 4 ? 4 : chunks > BYTES_CHUNKS ? BYTES_CHUNKS : (uint32_t)chunks;
 }
 
 /* The span of a chunk's columns. */

@@ -18,7 +18,8 @@
 #include "matrix/residue.h"
 #include "schemes/share/bytes.h"
 
-#define PIECE 1024u /* values of a block that are decoded together */
+#define TABLE_KEPT 65536u /* bytes of a table of checks that is kept for answers that come late */
+#define PIECE 1024u       /* values of a block that are decoded together */
 
 /* --- weights --------------------------------------------------------------------------------- */
 
@@ -305,6 +306,10 @@ static void close_spot(share *d, uint32_t tile, uint32_t panel)
     sherd__share_batch_close(d, &spot->batch);
     sherd__share_forget(spot->ds);
     spot->ds = NULL;
+    if (d->bytes && sherd__share_bytes_table_len(d) > TABLE_KEPT) {
+        sherd__share_forget(spot->gram);
+        spot->gram = NULL;
+    }
     if (++t->decoded == d->panels) {
         sherd__share_forget(t->vs);
         t->vs = NULL;

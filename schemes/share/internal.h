@@ -103,7 +103,8 @@ typedef struct share_spot {
     bool decoded;
     share_batch batch;
     void *ds;   /* transposed: [q][t][term][rows] = terms of D * s */
-    void *gram; /* [q][t][term of left][term of right], 32 bits each */
+    void *gram; /* [q][t][term of left][term of right], 32 bits each; of bytes: [q][left][right],
+                   all products of check vectors */
 } share_spot;
 
 /** Decode weights for one set of slots. */

@@ -398,6 +398,7 @@ int sherd__share_next(sherd__hiding *h, const sherd__kept_product *m, const sher
     if (m->b.rows != (m->transposed ? m->rows.count : d->k) || m->ld < m->b.cols)
         return SHERD_ESHAPE;
     uint32_t group;
+    if (d->bytes && m->b.cols > UINT32_MAX) return SHERD_EINVAL; /* units of masks */
     if (!in_range(d, m->b.rows, m->transposed, fixed_b, &group)) return SHERD_ERANGE;
     close_right(d);
     if (!take_rows(d, m->rows)) return SHERD_EINVAL;

@@ -74,7 +74,7 @@ int sherd__share_open(sherd__hiding *out, const sherd__share_params *p) SHERD_MU
  */
 void sherd__share_drawn(bool left, size_t rows, size_t cols, size_t kept, uint32_t *order);
 /** With at most this many primes, sums over A's rows may exceed the primes' range, provided that
- *  sums over one panel do not and that 63 bits hold the total: the sum of a panel, 45 bits, is an
+ *  sums over one panel do not and that 63 bits hold the total: the sum of a panel, 47 bits, is an
  *  integer that is added up. */
 #define SHERD__SHARE_GROUPED 2u
 #define SHERD__SHARE_GROUPED_BYTES 6u

@@ -641,9 +641,18 @@ static void after_any_failed_allocation_the_product_can_be_completed(void **stat
                   .type = SHERD_F64,
                   .bits = 17,
                   .primes = 2 };
-    for (int i = 0; i < 7; i++) {
-        int stays = i < 5 ? i : i - 5; /* 3, 4: with windows */
-        f.inner = i >= 5;
+    static const struct {
+        int stays; /* 3, 4: with windows */
+        bool inner, bytes;
+    } cases[] = { { 0, false, false }, { 1, false, false }, { 2, false, false },
+                  { 3, false, false }, { 4, false, false }, { 0, true, false },
+                  { 1, true, false },  { 0, false, true },  { 1, false, true },
+                  { 2, false, true },  { 0, true, true },   { 1, true, true } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int stays = cases[i].stays;
+        f.inner = cases[i].inner;
+        f.bytes = cases[i].bytes;
+        f.primes = f.bytes ? 5 : 2;
         f.n = 5;
         f.shares = f.inner ? 4 : 5;
         f.windows = (sherd_windows){ 0 };
