@@ -38,8 +38,8 @@ int sherd__share_code_fit(sherd__prepared *p, const sherd__code *by, size_t rows
 size_t sherd__share_code_rows(const sherd__prepared *p, size_t rows);
 size_t sherd__share_code_depth(const sherd__prepared *p, size_t cols);
 
-/** Returns n rounded up to whole tiles of `each` lines or terms, in which byte residues are sent and
- *  multiplied; other residues: n. */
+/** Returns n rounded up to whole tiles of `each` lines or terms, in which byte residues are sent
+ *  and multiplied; other residues: n. */
 size_t sherd__share_code_tiled(const sherd__prepared *p, size_t n, size_t each);
 
 /** Predicts the seconds of C = A*B by the planned code (p->code, p->plan), from the rates that
