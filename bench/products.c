@@ -19,6 +19,7 @@
 #include "matrix/compare.h"
 #include "matrix/gemm.h"
 #include "matrix/reference.h"
+#include "matrix/residue_bytes.h"
 #include "matrix/residue_limbs.h"
 #include "sherd/forecast.h"
 #include "sherd/npy.h"
@@ -164,13 +165,19 @@ static int multiply(sherd_cluster *cluster, const sherd__bench_pair *x,
 }
 
 /* Says how the nodes multiply: they choose as this process would. */
-static void note_path(sherd__bench *b, bool residues, uint32_t primes)
+static void note_path(sherd__bench *b, const sherd_report *r)
 {
-    char of[40] = "";
-    if (primes) snprintf(of, sizeof of, " modulo %u prime%s", primes, primes == 1 ? "" : "s");
-    snprintf(b->path, sizeof b->path, "%s%s by %s%s", residues ? "residues" : "float64", of,
-             residues && sherd__limbs_here() ? "AMX" : "dgemm, kernels ",
-             residues && sherd__limbs_here() ? "" : sherd__blas_core());
+    char of[40] = "float64";
+    const bool bytes = r->prime_bits == 8, packed = r->primes && sherd__limbs_here();
+    if (r->primes)
+        snprintf(of, sizeof of, "%s modulo %u prime%s", bytes ? "bytes" : "residues", r->primes,
+                 r->primes == 1 ? "" : "s");
+    if (bytes)
+        snprintf(b->path, sizeof b->path, "%s by %s", of,
+                 sherd__bytes_path_name(sherd__bytes_path_here()));
+    else
+        snprintf(b->path, sizeof b->path, "%s by %s%s", of, packed ? "AMX" : "dgemm, kernels ",
+                 packed ? "" : sherd__blas_core());
 }
 
 /* Multiplies by the A that stays at the nodes; the first product sends it. */
@@ -179,16 +186,20 @@ static int multiply_kept(sherd__bench *b, product *p, sherd_diag *d)
     const sherd__bench_pair *x = &p->pair;
     double up, down, up_then, down_then;
     sherd__busy before, after;
+    sherd_report r = { .size = sizeof r };
+    int err = sherd_multiplier_report_set(p->multiplier, &r, d);
+    if (err) return err;
     sherd__bench_traffic(p->cluster, &up, &down);
     sherd__bench_busy(p->cluster, &before);
     double began = sherd__clock_s();
-    int err = sherd_multiplier_multiply_kept(p->multiplier, p->kept, false, x->b, x->c, x->b.cols,
-                                             d);
+    err = sherd_multiplier_multiply_kept(p->multiplier, p->kept, false, x->b, x->c, x->b.cols, d);
     double seconds = sherd__clock_s() - began;
     sherd__bench_busy(p->cluster, &after);
     sherd__bench_traffic(p->cluster, &up_then, &down_then);
     sherd__bench_put_busy(b, &before, &after, seconds);
-    note_path(b, p->opt.exact, 0);
+    note_path(b, &r);
+    (void)!sherd_multiplier_report_set(p->multiplier, NULL, NULL); /* r ends here */
+    sherd_report_fini(&r);
     if (b->warming) sherd__bench_set(b, "first", seconds);
     sherd__bench_put(b, "nodes", seconds);
     sherd__bench_put(b, "up", up_then - up);
@@ -226,7 +237,7 @@ static int multiply_once(sherd__bench *b, product *p, sherd_diag *d)
         err = sherd__fail(d, SHERD_EFEWNODES, NULL, "a node was lost while it was measured");
     if (!err && forecast) err = check_forecast(&f, &r, d);
     sherd__bench_put_busy(b, &before, &after, seconds);
-    note_path(b, r.primes > 0, r.primes);
+    note_path(b, &r);
     sherd__bench_put(b, "bytes", (double)(r.work_out + r.work_in));
     sherd__bench_put(b, "square", (double)p->pair.a.rows * (double)p->pair.b.cols);
     sherd__bench_put(b, "nodes", seconds);
