@@ -28,7 +28,7 @@ static sherd__nodes nodes_of(uint32_t n)
                            .domains = n,
                            .usable = n,
                            .memory = UINT64_C(1) << 30,
-                           .gflops = 1e-3,
+                           .gflops = 1e-6,
                            .byte_gops = 1000 };
 }
 
@@ -116,7 +116,7 @@ static void bytes_are_used_only_where_all_nodes_multiply_them(void **state)
     assert_true(in_bytes(shape, &five, &o));
     five.byte_gops = 0; /* at least one node does not multiply them */
     assert_false(in_bytes(shape, &five, &o));
-    five.gflops = 1e-3;
+    five.gflops = 1e-6;
     assert_false(in_bytes(shape, &five, &o));
 }
 
