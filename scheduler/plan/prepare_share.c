@@ -228,6 +228,9 @@ static int plan(sherd__prepared *p, const work *k, const room *in, const sherd__
     double most = fmin(cell / row, here);
     if (p->bytes) most = fmin(most, SHERD__SHARE_TERMS);
     out->panel_rows = strips(p, sherd__plan_panel(most, row, rows, PANELS_MIN, nodes->cell));
+    if (p->bytes && out->panel_rows < SHERD__BYTES_TILE && most >= SHERD__BYTES_TILE)
+        out->panel_rows = rows < SHERD__BYTES_TILE ? rows
+                                                   : SHERD__BYTES_TILE; /* as many are sent */
     out->cell_bytes = (uint64_t)((double)out->panel_rows * row);
     double position = (double)(out->cell_bytes + 1) * p->code.shares + check.each +
                       check.row * (double)out->panel_rows;

@@ -157,13 +157,21 @@ static double tiled(const sherd__prepared *p, size_t n, size_t each)
     return (double)sherd__share_code_tiled(p, n, each);
 }
 
+/* Returns the rows of all panels of a share, in which they are sent. */
+static double panels(const sherd__prepared *p, size_t rows)
+{
+    if (!rows) return 0; /* there is no panel */
+    const size_t panel = p->plan.panel_rows, rest = rows % panel;
+    return (double)(rows / panel) * tiled(p, panel, SHERD__BYTES_TILE) +
+           tiled(p, rest, SHERD__BYTES_TILE);
+}
+
 double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m,
                                  const sherd__nodes *nodes, const sherd_product_options *opt)
 {
     const size_t height = sherd__share_code_rows(p, m->a.rows),
                  inner = sherd__share_code_depth(p, m->a.cols);
-    double rows = tiled(p, height, SHERD__BYTES_TILE),
-           cols = tiled(p, m->b.cols, SHERD__BYTES_TILE);
+    double rows = panels(p, height), cols = tiled(p, m->b.cols, SHERD__BYTES_TILE);
     double depth = tiled(p, inner, SHERD__BYTES_STEP), shares = p->code.shares;
     double bytes = p->bytes ? 1 : SHERD__RESIDUE_BYTES;
     double wire = bytes * (double)p->primes_len * shares; /* one number of each */
