@@ -279,6 +279,21 @@ static void cells_of_bytes_are_cut_into_whole_strips(void **state)
     assert_true(panels >= 3 && tiles >= 3);
 }
 
+/* Rows of 65,536 numbers, of which fewer than 16 make a cell of the usual size. */
+static void a_strip_is_not_sent_for_fewer_rows_than_it_has(void **state)
+{
+    (void)state;
+    static const size_t shape[] = { 200, 65536, 8 };
+    sherd_product_options o = coded();
+    const sherd__nodes eight = nodes_of(8);
+    sherd__prepared p;
+    o.memory = UINT64_C(1) << 34;
+    plan(&p, shape, &eight, &o);
+    assert_true(p.bytes);
+    assert_int_equal(p.plan.panel_rows % SHERD__BYTES_TILE, 0);
+    sherd__prepared_fini(&p);
+}
+
 /* A node sums at most so many products modulo a prime below 256 (for A^T*B, over rows). */
 static void cells_of_bytes_have_no_more_rows_than_nodes_sum(void **state)
 {
@@ -307,6 +322,7 @@ int main(void)
         cmocka_unit_test(the_strength_of_the_check_is_that_of_the_smallest_prime),
         cmocka_unit_test(the_predicted_time_is_that_of_bytes),
         cmocka_unit_test(cells_of_bytes_are_cut_into_whole_strips),
+        cmocka_unit_test(a_strip_is_not_sent_for_fewer_rows_than_it_has),
         cmocka_unit_test(cells_of_bytes_have_no_more_rows_than_nodes_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
