@@ -2,7 +2,7 @@
  * Shares modulo primes below 256. Layout, lifetime, batches and the order of checks are those of
  * internal.h; these functions replace the arithmetic of encode.c, resident.c, check.c and decode.c.
  *
- * Terms are made in blocks (BLOCK_LEFT, BLOCK_RIGHT) that stay in cache: quantised, reduced modulo
+ * Terms are made in blocks that stay in cache: quantised, reduced modulo
  * every prime, masked, and laid out in the order in which nodes multiply them
  * (matrix/residue_bytes.h), so that a sum of laid terms is a piece of a share. Where a block has
  * rows or columns beyond the operand, terms are zero there, masks included: the positions depend on
@@ -22,15 +22,11 @@
 /* Both kinds of check vectors take equally many bytes for an element and a prime. */
 _Static_assert(CHECKS == TRIALS * sizeof(double), "check data of both kinds have the same size");
 
-/** What the check vectors of a pass are multiplied by: r [q][v][rows] with left [q][v][term][cols],
- *  signed; or s, laid out for each prime, with right: [q][term][rows][v], unsigned, and for A
- *  [q][v][term][rows], signed. */
-typedef struct share_bytes_probe {
-    const int8_t *r;
-    int8_t *left;
-    const uint8_t *s;
-    int8_t *right;
-} share_bytes_probe;
+/** Returns the signed form of a residue below p. */
+static inline int8_t share_bytes_signed(uint8_t x, uint32_t p)
+{
+    return (int8_t)(x > p / 2 ? (int)x - (int)p : (int)x);
+}
 
 /** Allocates d->bytes. SHERD_ENOMEM. */
 int sherd__share_bytes_open(share *d) SHERD_MUST;
@@ -38,9 +34,12 @@ void sherd__share_bytes_free(share *d);
 
 /** Returns the bytes of a laid out operand of `lines` rows or columns of `terms` residues. */
 size_t sherd__share_bytes_laid(const share *d, size_t lines, size_t terms);
-/** Does sherd__share_pass for A (left) or D (right). */
-int sherd__share_bytes_pass(share *d, const share_source *of, bool left, uint8_t *const *out,
-                            const share_bytes_probe *probe) SHERD_MUST;
+/** Does sherd__share_pass, with buffers of d. Of the probe, r is [q][v][rows] and left
+ *  [q][v][term][cols], signed; s is laid out for each prime, and right is [q][term][rows][v],
+ *  unsigned, but for A [q][v][term][rows], signed. Shares of B are made by sherd__share_bytes_read
+ *  only. */
+int sherd__share_bytes_pass(const share *d, const share_source *of, uint8_t *const *out,
+                            const share_probe *probe) SHERD_MUST;
 
 /** Cuts B's tiles into chunks of columns, for which the loop thread makes terms. */
 void sherd__share_bytes_loop_size(share *d);
@@ -49,8 +48,6 @@ size_t sherd__share_bytes_runs(const share *d);
 /** Computes bytes [offset, offset+len) of a slot's share of a tile of B. Loop thread. */
 int sherd__share_bytes_read(share *d, uint32_t slot, uint32_t tile, uint64_t offset, uint8_t *out,
                             size_t len) SHERD_MUST;
-/** Computes terms of B * s of a tile: vs [q][term][k][v]. */
-int sherd__share_bytes_project_b(share *d, uint32_t tile, const uint8_t *s, uint8_t *vs) SHERD_MUST;
 /** Wipes and frees what was made of B. */
 void sherd__share_bytes_forget_b(share *d);
 

@@ -20,13 +20,10 @@ int sherd__share_bytes_draw(const share *d, size_t n, int8_t *out)
     int err = sherd__masks_new(&m, &d->p.entropy); /* under a key that is used for nothing else */
     for (uint32_t q = 0; q < d->p.primes_len && !err; q++) {
         const sherd__mask_id id = { SHERD__MASK_LEFT, 0, q, d->p.primes[q], n };
-        const int p = (int)d->p.primes[q];
         for (size_t v = 0; v < CHECKS && !err; v++, out += n) {
             err = sherd__masks_bytes(m, &id, v, n, (uint8_t *)out);
-            for (size_t i = 0; i < n; i++) {
-                int x = (uint8_t)out[i];
-                out[i] = (int8_t)(x > p / 2 ? x - p : x);
-            }
+            for (size_t i = 0; i < n; i++)
+                out[i] = share_bytes_signed((uint8_t)out[i], d->p.primes[q]);
         }
     }
     sherd__masks_free(m);

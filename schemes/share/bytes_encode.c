@@ -41,8 +41,7 @@ size_t sherd__share_bytes_laid(const share *d, size_t lines, size_t terms)
 
 /* --- blocks ---------------------------------------------------------------------------------- */
 
-/* Rows [row, row+rows) and columns [col, col+cols) of a span. In scratch, element (i, j) of an
- * operand's block is where `lines` and `at` say: rows of `line` elements. */
+/* Rows [row, row+rows) and columns [col, col+cols) of a span. */
 typedef struct block {
     const share_source *of;
     size_t row, rows, col, cols;
@@ -50,14 +49,15 @@ typedef struct block {
     size_t area; /* elements in scratch, those beyond the block included */
 } block;
 
-static block block_of(const share_source *of, bool left, size_t row, size_t col)
+/* The block that begins there, of at most `wide` columns. */
+static block block_of(const share_source *of, bool left, size_t row, size_t col, size_t wide)
 {
     const share_span *span = of->span;
     block b = { .of = of,
                 .row = row,
                 .rows = least(left ? LEFT_ROWS : RIGHT_ROWS, span->rows - row),
                 .col = col,
-                .cols = least(left ? LEFT_COLS : RIGHT_COLS, span->cols - col),
+                .cols = least(wide, span->cols - col),
                 .left = left };
     b.area = left ? pieces(b.rows, TILE) * pieces(b.cols, STEP) * LEN : RIGHT_ROWS * RIGHT_COLS;
     return b;
@@ -158,9 +158,10 @@ void sherd__share_drawn(bool left, size_t rows, size_t cols, size_t kept, uint32
 {
     const share_span span = { .rows = rows, .cols = cols };
     const share_source of = { .span = &span };
-    for (size_t col = 0; col < cols; col += left ? LEFT_COLS : RIGHT_COLS)
+    const size_t wide = left ? LEFT_COLS : RIGHT_COLS;
+    for (size_t col = 0; col < cols; col += wide)
         for (size_t row = 0; row < rows; row += left ? LEFT_ROWS : RIGHT_ROWS) {
-            const block b = block_of(&of, left, row, col);
+            const block b = block_of(&of, left, row, col, wide);
             order = list_block(&b, kept, order);
         }
 }
@@ -202,7 +203,7 @@ static void project_left(const share *d, bytes_scratch *s, const block *b, const
 }
 
 /* Ends the sums of columns [col, col+cols). */
-static void settle_left(const share *d, bytes_scratch *s, const share_source *of, size_t col,
+static void settle_left(const share *d, const bytes_scratch *s, const share_source *of, size_t col,
                         size_t cols, int8_t *left)
 {
     const size_t lines = CHECKS * (size_t)of->o->terms, all = of->span->cols;
@@ -210,7 +211,6 @@ static void settle_left(const share *d, bytes_scratch *s, const share_source *of
         for (size_t i = 0; i < lines; i++)
             sherd__bytes_settle(s->sums + (q * lines + i) * LEFT_COLS, cols, d->p.primes[q], true,
                                 (uint8_t *)left + (q * lines + i) * all + col);
-    memset(s->sums, 0, d->p.primes_len * lines * LEFT_COLS * sizeof *s->sums);
 }
 
 /* Adds terms of a block * s to `right`: [q][term][rows][v], unsigned. The first columns of a row
@@ -248,13 +248,11 @@ static int turn(const share *d, const share_operand *o, size_t rows, int8_t *x)
     uint8_t *copy = sherd__share_secret(part, 1, 1, 1);
     if (!copy) return SHERD_ENOMEM;
     for (uint32_t q = 0; q < d->p.primes_len; q++, x += part) {
-        const int p = (int)d->p.primes[q];
         memcpy(copy, x, part);
         for (size_t i = 0; i < o->terms * rows; i++)
-            for (size_t v = 0; v < CHECKS; v++) {
-                int value = copy[i * CHECKS + v];
-                x[v * o->terms * rows + i] = (int8_t)(value > p / 2 ? value - p : value);
-            }
+            for (size_t v = 0; v < CHECKS; v++)
+                x[v * o->terms * rows + i] = share_bytes_signed(copy[i * CHECKS + v],
+                                                                d->p.primes[q]);
     }
     sherd__share_forget(copy);
     return SHERD_OK;
@@ -283,11 +281,10 @@ static void encode_left(const share *d, const bytes_scratch *s, const block *b,
 }
 
 /* Lays a strip of 16 columns of a block out: one tile for each term, from `to` on. */
-static void lay_right(const share *d, const bytes_scratch *s, const block *b, uint32_t q,
-                      size_t strip, uint8_t *const *to)
+static void lay_right(const bytes_scratch *s, const block *b, uint32_t q, size_t strip,
+                      uint8_t *const *to)
 {
     const share_operand *o = b->of->o;
-    (void)d;
     for (uint32_t j = 0; j < o->terms; j++)
         sherd__bytes_lay_columns((const int8_t *)term_of(s, o, q, j) + strip * TILE, RIGHT_ROWS,
                                  TILE, RIGHT_COLS, to[j]);
@@ -305,7 +302,7 @@ static void encode_right(const share *d, const bytes_scratch *s, const block *b,
         for (size_t i = 0; i < pieces(b->cols, TILE); i++) {
             size_t strip = b->col / TILE + i;
             size_t at = ((strip * d->p.primes_len + q) * tiles + b->row / STEP) * LEN;
-            lay_right(d, s, b, q, i, in);
+            lay_right(s, b, q, i, in);
             for (uint32_t k = 0; k < d->p.code.shares; k++)
                 out[k] = shares[k] ? shares[k] + at : NULL;
             sherd__bytes_combine(o->w_bytes[q], d->p.code.shares, o->terms, d->p.primes[q], true,
@@ -314,14 +311,14 @@ static void encode_right(const share *d, const bytes_scratch *s, const block *b,
     sherd__wipe(laid, o->terms * sizeof laid[0]);
 }
 
-static int pass_block(share *d, const block *b, uint8_t *const *out, const share_bytes_probe *probe,
+static int pass_block(const share *d, const block *b, uint8_t *const *out, const share_probe *probe,
                       sherd__binding_hash *h)
 {
     bytes_scratch *s = &d->bytes->scratch;
     int err = make_terms(d, s, b, h);
     if (err) return err;
     if (probe && probe->left) project_left(d, s, b, probe->r);
-    if (probe && probe->right) err = project_right(d, s, b, probe->s, (uint8_t *)probe->right);
+    if (probe && probe->right) err = project_right(d, s, b, probe->s, probe->right);
     if (!err && out && b->left) encode_left(d, s, b, out);
     if (!err && out && !b->left) encode_right(d, s, b, out);
     return err;
@@ -347,25 +344,34 @@ static int scratch_open(const share *d, bytes_scratch *s)
     return SHERD_ENOMEM;
 }
 
-int sherd__share_bytes_pass(share *d, const share_source *of, bool left, uint8_t *const *out,
-                            const share_bytes_probe *probe)
+/* Binds what was read: of B each chunk of columns, of A and D the span. */
+static int hold(const share_operand *o, size_t run, sherd__binding_hash *h)
+{
+    return o->binding ? sherd__binding_hold(o->binding, run, h) : SHERD_OK;
+}
+
+int sherd__share_bytes_pass(const share *d, const share_source *of, uint8_t *const *out,
+                            const share_probe *probe)
 {
     const share_span *span = of->span;
-    const size_t wide = left ? LEFT_COLS : RIGHT_COLS, high = left ? LEFT_ROWS : RIGHT_ROWS;
+    const bool left = of->o == &d->a, chunks = !left && !d->transposed;
+    const size_t high = left ? LEFT_ROWS : RIGHT_ROWS;
+    const size_t wide = left ? LEFT_COLS : chunks ? d->bytes->loop_cols : RIGHT_COLS;
+    const size_t sums = d->p.primes_len * CHECKS * of->o->terms * LEFT_COLS;
+    bytes_scratch *s = &d->bytes->scratch;
     sherd__binding_hash hash = { 0 };
-    int err = scratch_open(d, &d->bytes->scratch);
-    if (!err && probe && probe->left) /* a pass that failed may have left some */
-        memset(d->bytes->scratch.sums, 0,
-               d->p.primes_len * CHECKS * of->o->terms * LEFT_COLS * sizeof(int32_t));
+    int err = scratch_open(d, s);
     for (size_t col = 0; col < span->cols && !err; col += wide) {
+        if (probe && probe->left) memset(s->sums, 0, sums * sizeof *s->sums);
         for (size_t row = 0; row < span->rows && !err; row += high) {
-            const block b = block_of(of, left, row, col);
+            const block b = block_of(of, left, row, col, wide);
             err = pass_block(d, &b, out, probe, &hash);
         }
         if (!err && probe && probe->left)
-            settle_left(d, &d->bytes->scratch, of, col, least(wide, span->cols - col), probe->left);
+            settle_left(d, s, of, col, least(wide, span->cols - col), probe->left);
+        if (!err && chunks) err = hold(of->o, span->run + col / wide, &hash);
     }
-    if (!err && of->o->binding) err = sherd__binding_hold(of->o->binding, span->run, &hash);
+    if (!err && !chunks) err = hold(of->o, span->run, &hash);
     if (!err && probe && probe->right && left) err = turn(d, of->o, span->rows, probe->right);
     return err;
 }
@@ -387,22 +393,11 @@ void sherd__share_bytes_loop_size(share *d)
     y->chunks = chunks < 4 ? 4 : chunks > BYTES_CHUNKS ? BYTES_CHUNKS : (uint32_t)chunks;
 }
 
-/* The span of a chunk's columns. */
-static share_span chunk_span(const share *d, uint32_t tile, size_t index)
-{
-    share_span span = sherd__share_span_b(d, tile);
-    size_t first = index * d->bytes->loop_cols;
-    span.run = (size_t)tile * sherd__share_bytes_runs(d) + index;
-    span.cols = least(d->bytes->loop_cols, span.cols - first);
-    span.col += first;
-    return span;
-}
-
 /* Makes the terms of a chunk: [term][strip][q][tile], laid out. */
 static int fill_chunk(share *d, bytes_chunk *c, uint32_t tile, size_t index)
 {
     share_bytes *y = d->bytes;
-    const share_span span = chunk_span(d, tile, index);
+    const share_span span = sherd__share_span_b(d, tile);
     const share_source of = { &d->b, d->loop.masks, &span };
     const size_t part = sherd__bytes_laid(TILE, d->depth), each = y->chunk_len / d->b.terms;
     uint8_t *to[SHERD__LCC_BLOCKS_MAX];
@@ -411,17 +406,17 @@ static int fill_chunk(share *d, bytes_chunk *c, uint32_t tile, size_t index)
     if (!c->terms && !(c->terms = sherd__share_secret(y->chunk_len, 1, 1, 1))) return SHERD_ENOMEM;
     int err = scratch_open(d, &y->loop_scratch);
     for (size_t row = 0; row < d->depth && !err; row += RIGHT_ROWS) {
-        const block b = block_of(&of, false, row, 0);
+        const block b = block_of(&of, false, row, index * y->loop_cols, y->loop_cols);
         err = make_terms(d, &y->loop_scratch, &b, &hash);
         for (uint32_t q = 0; q < d->p.primes_len && !err; q++)
-            for (size_t i = 0; i < pieces(span.cols, TILE); i++) {
+            for (size_t i = 0; i < pieces(b.cols, TILE); i++) {
                 for (uint32_t j = 0; j < d->b.terms; j++)
                     to[j] = c->terms + j * each + (i * d->p.primes_len + q) * part +
                             row / STEP * LEN;
-                lay_right(d, &y->loop_scratch, &b, q, i, to);
+                lay_right(&y->loop_scratch, &b, q, i, to);
             }
     }
-    if (!err && d->b.binding) err = sherd__binding_hold(d->b.binding, span.run, &hash);
+    if (!err) err = hold(&d->b, span.run + index, &hash);
     if (err) return err;
     c->tile = tile;
     c->index = index;
@@ -468,41 +463,6 @@ int sherd__share_bytes_read(share *d, uint32_t slot, uint32_t tile, uint64_t off
         len -= n;
     }
     return SHERD_OK;
-}
-
-int sherd__share_bytes_project_b(share *d, uint32_t tile, const uint8_t *s, uint8_t *vs)
-{
-    const size_t runs = pieces(share_tile_width(d, tile), d->bytes->loop_cols);
-    const size_t strip = sherd__bytes_laid(CHECKS, share_tile_width(d, tile));
-    bytes_scratch *scratch = &d->bytes->scratch;
-    int err = scratch_open(d, scratch);
-    for (size_t index = 0; index < runs && !err; index++) {
-        const share_span span = chunk_span(d, tile, index);
-        const share_source of = { &d->b, d->b_masks, &span };
-        sherd__binding_hash hash = { 0 };
-        for (size_t row = 0; row < d->depth && !err; row += RIGHT_ROWS) {
-            const block b = block_of(&of, false, row, 0);
-            err = make_terms(d, scratch, &b, &hash);
-            for (uint32_t q = 0; q < d->p.primes_len && !err; q++)
-                for (uint32_t j = 0; j < d->b.terms && !err; j++) {
-                    size_t col = index * d->bytes->loop_cols;
-                    uint8_t *to = vs + (((size_t)q * d->b.terms + j) * d->depth + row) * CHECKS;
-                    const sherd__bytes_product x = { .p = d->p.primes[q],
-                                                     .n = b.rows,
-                                                     .k = b.cols,
-                                                     .m = CHECKS,
-                                                     .a = term_of(scratch, &d->b, q, j),
-                                                     .a_ld = RIGHT_COLS,
-                                                     .b = s + q * strip + col * TILE,
-                                                     .out = to,
-                                                     .ld = CHECKS,
-                                                     .add = index > 0 };
-                    err = sherd__bytes_multiply(&x, NULL);
-                }
-        }
-        if (!err && d->b.binding) err = sherd__binding_hold(d->b.binding, span.run, &hash);
-    }
-    return err;
 }
 
 /* --- lifetime -------------------------------------------------------------------------------- */

@@ -124,16 +124,6 @@ void sherd__share_put_by(share *d, share_panel *p, size_t rows)
 
 /* --- projections ----------------------------------------------------------------------------- */
 
-/* The same of byte residues: D has a span, B none. */
-static int project_bytes(share *d, const share_source *of, const share_probe *probe, void *x)
-{
-    const bool left = of->o == &d->a;
-    const share_bytes_probe bytes = {
-        .r = probe->r, .left = probe->r ? x : NULL, .s = probe->s, .right = probe->s ? x : NULL
-    };
-    return sherd__share_bytes_pass(d, of, left, NULL, &bytes);
-}
-
 /* Makes a pass without shares. *out receives the probe's result (len numbers for each term, prime
  * and trial), of windows if the operand has some. */
 static int project(share *d, const share_operand *o, sherd__masks *masks, const share_span *span,
@@ -143,12 +133,6 @@ static int project(share *d, const share_operand *o, sherd__masks *masks, const 
     size_t len = probe.r ? span->cols : span->rows * (o->windows ? o->windows->count : 1);
     void *x = sherd__share_secret(d->p.primes_len * TRIALS, o->terms, len, sizeof(double));
     if (!x) return SHERD_ENOMEM;
-    if (d->bytes) {
-        int err = project_bytes(d, &(share_source){ o, masks, span }, &probe, x);
-        if (err) sherd__share_forget(x);
-        else *out = x;
-        return err;
-    }
     if (probe.r) probe.left = x;
     else probe.right = x;
     int err = sherd__share_pass(d, &d->scratch, &(share_source){ o, masks, span }, NULL, &probe);
@@ -167,13 +151,7 @@ static int project_product(share *d, uint32_t tile, uint32_t panel)
     int err = sherd__share_draw_r(d, panel);
     if (!err) err = project(d, &d->a, d->a_masks, &a, (share_probe){ .r = l->r }, &l->ru);
     if (!err) err = sherd__share_draw_s(d, tile);
-    if (err || !d->bytes)
-        return err ? err : project(d, &d->b, d->b_masks, &b, (share_probe){ .s = r->s }, &r->vs);
-    if (r->vs) return SHERD_OK;
-    r->vs = sherd__share_secret(d->p.primes_len * CHECKS, d->b.terms, d->depth, 1);
-    err = r->vs ? sherd__share_bytes_project_b(d, tile, r->s, r->vs) : SHERD_ENOMEM;
-    if (err) drop(&r->vs);
-    return err;
+    return err ? err : project(d, &d->b, d->b_masks, &b, (share_probe){ .s = r->s }, &r->vs);
 }
 
 /* Projects A*r of a panel and D*s of a position. */

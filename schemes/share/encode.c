@@ -11,7 +11,7 @@
 #include "core/bytes.h"
 #include "core/wipe.h"
 #include "matrix/residue.h"
-#include "schemes/share/internal.h"
+#include "schemes/share/bytes.h"
 
 /* Elements of a term that are encoded together, or the size of ROWS rows, which are multiplied by
  * check vectors together, as long as all terms and blocks fit in SCRATCH doubles (1 MB). */
@@ -247,6 +247,7 @@ static void encode(const share *d, const share_piece *piece, const double *const
 int sherd__share_pass(const share *d, share_scratch *s, const share_source *of, uint8_t *const *out,
                       const share_probe *probe)
 {
+    if (d->bytes) return sherd__share_bytes_pass(d, of, out, probe);
     const share_span *span = of->span;
     const double *term[SHERD__LCC_BLOCKS_MAX];
     int err = sherd__share_scratch(d, s, span->cols);

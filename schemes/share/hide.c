@@ -139,54 +139,37 @@ static int batch_open(const share *d, share_batch *b, uint32_t slot, size_t len)
     return SHERD_OK;
 }
 
-/* One pass over A (SHARE_LEFT) or D. */
-static int pass(share *d, const share_source *of, share_side side, uint8_t *const *out,
-                const share_probe *probe)
-{
-    if (!d->bytes) return sherd__share_pass(d, &d->scratch, of, out, probe);
-    const share_bytes_probe bytes = { .r = probe ? probe->r : NULL,
-                                      .left = probe ? probe->left : NULL,
-                                      .s = probe ? probe->s : NULL,
-                                      .right = probe ? probe->right : NULL };
-    return sherd__share_bytes_pass(d, of, side == SHARE_LEFT, out, probe ? &bytes : NULL);
-}
-
 /* Makes the share of one slot that is not held. */
-static int make_one(share *d, const share_source *of, share_side side, uint32_t slot, size_t len,
-                    uint8_t **out)
+static int make_one(share *d, const share_source *of, uint32_t slot, size_t len, uint8_t **out)
 {
     uint8_t *wanted[SHERD__LCC_SHARES_MAX] = { 0 };
     uint8_t *bytes = wanted[slot] = sherd__alloc_large(len);
     if (!bytes) return SHERD_ENOMEM;
-    int err = pass(d, of, side, wanted, NULL);
+    int err = sherd__share_pass(d, &d->scratch, of, wanted, NULL);
     if (err) drop(bytes, len);
     else *out = bytes;
     return err;
 }
 
-/* The share of a slot, and the batch that holds it. */
-typedef struct wanted_share {
-    share_batch *batch;
-    share_side side;
-    uint32_t slot;
-} wanted_share;
-
-static int take(share *d, wanted_share want, const share_source *of, const share_probe *probe,
-                uint8_t **out)
+static share_side side_of(const share *d, const share_source *of)
 {
-    share_batch *b = want.batch;
-    const uint32_t slot = want.slot;
-    size_t len = sherd__share_bytes(d, want.side, of->span->rows, of->span->cols);
+    return of->o == &d->a ? SHARE_LEFT : SHARE_RIGHT;
+}
+
+static int take(share *d, share_batch *b, const share_source *of, const share_probe *probe,
+                uint32_t slot, uint8_t **out)
+{
+    size_t len = sherd__share_bytes(d, side_of(d, of), of->span->rows, of->span->cols);
     if (!b->bytes && !b->over) {
         int err = batch_open(d, b, slot, len);
-        if (!err) err = pass(d, of, want.side, b->bytes, probe);
+        if (!err) err = sherd__share_pass(d, &d->scratch, of, b->bytes, probe);
         if (err) {
             sherd__share_batch_close(d, b);
             b->over = false;
             return err;
         }
     }
-    if (!b->bytes || !b->bytes[slot]) return make_one(d, of, want.side, slot, len, out);
+    if (!b->bytes || !b->bytes[slot]) return make_one(d, of, slot, len, out);
     *out = b->bytes[slot];
     b->bytes[slot] = NULL;
     return SHERD_OK;
@@ -222,8 +205,7 @@ static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel,
     const share_probe probe = d->transposed ? (share_probe){ .s = sherd__share_rt(d), .right = x }
                                             : (share_probe){ .r = at->r, .left = x };
     const share_source of = { &d->a, d->a_masks, &span };
-    if (!err)
-        err = take(d, (wanted_share){ b, SHARE_LEFT, slot }, &of, first ? &probe : NULL, &bytes);
+    if (!err) err = take(d, b, &of, first ? &probe : NULL, slot, &bytes);
     if (!err && first && !d->transposed && d->windows.count &&
         (err = sherd__share_windows_left(d, &x)) != 0)
         drop(bytes, sherd__share_bytes(d, SHARE_LEFT, span.rows, span.cols));
@@ -251,8 +233,7 @@ static int share_of_d(share *d, sherd__cell c, sherd__fragment **out)
     }
     const share_probe probe = { .s = d->tile[c.tile].s, .right = ds };
     const share_source of = { &d->b, d->b_masks, &span };
-    const wanted_share want = { &at->batch, SHARE_RIGHT, c.slot };
-    if (!err) err = take(d, want, &of, first ? &probe : NULL, &bytes);
+    if (!err) err = take(d, &at->batch, &of, first ? &probe : NULL, c.slot, &bytes);
     if (!err && first) {
         at->ds = ds;
         ds = NULL;
