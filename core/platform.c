@@ -100,7 +100,7 @@ static void add_machine(description *d)
 
 /* ---- the code -------------------------------------------------------------------------------- */
 
-/* Adds the build id among the notes of a segment; false if there is none. */
+/* Adds the build id among the notes of a segment. Returns false if they have none. */
 static bool add_build_id(description *d, const uint8_t *at, size_t len)
 {
     ElfW(Nhdr) note;

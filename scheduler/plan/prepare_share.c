@@ -384,21 +384,15 @@ static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, bool byte
                      size_t *panel_rows, sherd_diag *d)
 {
     sherd__prepared *p = t->p;
-    const sherd_view a = t->a;
     const sherd_product_options *opt = t->opt;
     const work *k = &t->k;
-    const size_t part = t->part;
-    double widest = 1;
-    sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
-    size_t sums = part * k->each;
+    const size_t part = t->part, sums = part * k->each;
     *panel_rows = SIZE_MAX;
     const sherd__code *lagrange = sherd__codes[0];
     const bool hides_b = sherd__share_codes_b(opt);
-    int err = bounds(p, a, b, k->inner, opt, d);
-    if (!err && bytes) {
-        const size_t both = hides_b && sums > k->inner ? sums : k->inner;
-        err = does_bytes(nodes, k->inner) ? choose_primes(p, both, true, d) : SHERD_EUNSUPPORTED;
-    }
+    const size_t both = hides_b && sums > k->inner ? sums : k->inner;
+    if (bytes && !does_bytes(nodes, k->inner)) return SHERD_EUNSUPPORTED;
+    int err = choose_primes(p, bytes ? both : k->inner, bytes, d);
     if (!err) err = sherd__share_code_fit(p, lagrange, part, nodes, opt, d);
     if (err || bytes || sums <= k->inner || !hides_b) return err;
     uint32_t few = p->primes_len;
@@ -410,7 +404,7 @@ static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, bool byte
         *panel_rows = panel / k->each;
         return SHERD_OK;
     }
-    err = bounds(p, a, b, sums, opt, d);
+    err = choose_primes(p, sums, false, d);
     return err ? err : sherd__share_code_fit(p, lagrange, part, nodes, opt, d);
 }
 
@@ -489,6 +483,7 @@ static int share_keep(sherd__prepared *p, sherd_view a, const sherd_keep_options
     if (part > a.rows) part = a.rows ? a.rows : 1;
     kept_attempt t = { p, a, how, part, k, opt };
     int err = check_window(how, &k, d);
+    if (!err) err = bounds(p, a, b, k.inner, opt, d);
     if (!err) err = for_most(nodes, opt, code_kept, &t, d);
     if (err) return err;
     p->slots = p->code.shares;
