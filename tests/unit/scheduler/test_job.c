@@ -34,16 +34,15 @@ static void every_cell_is_folded_once_and_a_resident_block_is_sent_once(void **s
 static void a_job_without_work_is_done_immediately(void **state)
 {
     (void)state;
-    world none = { 0 }, empty = { .scheme.empty = true };
-    world_start(&none, 2, 1, 0, 2, 0, false);
-    world_settle(&none);
-    world_must_be_done(&none, SHERD_OK);
-    world_stop(&none);
-    world_start(&empty, 2, 2, 3, 2, 0, false);
-    world_settle(&empty);
-    world_must_be_done(&empty, SHERD_OK);
-    assert_int_equal(empty.scheme.residents, 0); /* nothing is sent for empty cells */
-    world_stop(&empty);
+    static const uint32_t panels[] = { 0, 3 };
+    for (int empty = 0; empty < 2; empty++) { /* of no panels, or of empty cells */
+        world w = { .scheme.empty = empty };
+        world_start(&w, 2, 2, panels[empty], 2, 0, false);
+        world_settle(&w);
+        world_must_be_done(&w, SHERD_OK);
+        assert_int_equal(w.scheme.residents, 0); /* nothing is sent */
+        world_stop(&w);
+    }
 }
 
 static void again(world *w)

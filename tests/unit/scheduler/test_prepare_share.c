@@ -129,10 +129,13 @@ static void a_node_that_declares_little_memory_does_not_make_the_tasks_of_all_sm
     (void)state;
     static const size_t large[] = { 3000, 1000, 3000 };
     static const uint64_t budgets[] = { 300000, 1 << 30, 1 << 30, 1 << 30, 1 << 30 };
-    sherd__nodes poor = five;
+    sherd__nodes slow = five, poor;
     sherd_product_options o = coded();
-    o.link_rate = 1e9;
-    assert_int_equal(code_of(large, &five, &o, NULL), SHERD_CODE_INNER);
+    slow.remote = true; /* and so slow, with their links, that encoding counts for nothing */
+    slow.gflops = 0.01;
+    poor = slow;
+    o.link_rate = 2.5e5;
+    assert_int_equal(code_of(large, &slow, &o, NULL), SHERD_CODE_INNER);
     poor.budgets = budgets;
     assert_int_equal(code_of(large, &poor, &o, NULL), SHERD_CODE_LAGRANGE);
 }
