@@ -221,7 +221,7 @@ static const sherd__byte_kernels *kernels(void)
     static const sherd__byte_kernels any = { reduce_any, combine_any, project_any, settle_any,
                                              keep_any };
     const sherd__byte_kernels *wide = sherd__byte_kernels_wide();
-    return wide && sherd__bytes_path_here() != SHERD__BYTES_ANY ? wide : &any;
+    return wide && sherd__bytes_path_here() >= SHERD__BYTES_VNNI ? wide : &any;
 }
 
 void sherd__bytes_reduce(const double *x, size_t n, uint32_t len, size_t stride, uint8_t *out)

@@ -21,8 +21,11 @@
 #define SHERD__CLONES_WHOLE                                                                        \
     __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"),                   \
                    optimize("fp-contract=fast")))
-/** For code that no compiler generates from portable loops: a function for these processors only,
- *  called where SHERD__IS_V4 is true. It is not defined on other platforms. */
+/** For code that no compiler generates from portable loops: a function for processors with AVX2
+ *  only, called where SHERD__IS_V3 is true. It is not defined on other platforms. */
+#define SHERD__V3 __attribute__((target("arch=x86-64-v3")))
+#define SHERD__IS_V3 __builtin_cpu_supports("x86-64-v3")
+/** The same for AVX-512. */
 #define SHERD__V4 __attribute__((target("arch=x86-64-v4")))
 #define SHERD__IS_V4 __builtin_cpu_supports("x86-64-v4")
 /** Like SHERD__V4, with products of 16-bit halves and shuffles of bytes: Ice Lake, Zen 4 and

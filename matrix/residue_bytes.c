@@ -7,7 +7,10 @@
 #include "matrix/residue_bytes.h"
 
 #include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/wipe.h"
 #include "matrix/clones.h"
@@ -65,8 +68,8 @@ static void lay_group(const int8_t *in, size_t rows, size_t cols, size_t stride,
 }
 
 SHERD__CLONES
-static void lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out,
-                        size_t strip)
+void sherd__bytes_lay_any(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out,
+                          size_t strip)
 {
     for (size_t from = 0; from < pieces(k, STEP) * STEP; from += 4)
         for (size_t c = 0; c < m; c += TILE) {
@@ -117,20 +120,24 @@ static void reduce_any(const int32_t *sums, size_t n, uint32_t p, bool add, uint
     }
 }
 
-static const sherd__bytes_kernels any = { sum_any, reduce_any, lay_columns };
+static const sherd__bytes_kernels any = { sum_any, reduce_any, sherd__bytes_lay_any };
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
 static atomic_uint forced;
+static pthread_once_t selected = PTHREAD_ONCE_INIT;
+static sherd__bytes_path best; /* once selected */
 
 static const sherd__bytes_kernels *kernels_of(sherd__bytes_path path)
 {
-    return path == SHERD__BYTES_ANY ? &any : sherd__bytes_wide(path);
+    if (path == SHERD__BYTES_ANY) return &any;
+    return path < SHERD__BYTES_VNNI ? sherd__bytes_narrow(path) : sherd__bytes_wide(path);
 }
 
 const char *sherd__bytes_path_name(sherd__bytes_path path)
 {
-    static const char *const names[SHERD__BYTES_PATHS] = { "best", "any", "vnni", "amx" };
+    static const char *const names[SHERD__BYTES_PATHS] = { "best",     "any",  "avx2",
+                                                           "avx-vnni", "vnni", "amx" };
     return path < SHERD__BYTES_PATHS ? names[path] : "unknown";
 }
 
@@ -141,13 +148,35 @@ bool sherd__bytes_force(sherd__bytes_path path)
     return true;
 }
 
+sherd__bytes_path sherd__bytes_path_of_core(const char *core)
+{
+    static const struct {
+        const char *core;
+        sherd__bytes_path path;
+    } cores[] = { { "SapphireRapids", SHERD__BYTES_VNNI },
+                  { "Cooperlake", SHERD__BYTES_VNNI },
+                  { "SkylakeX", SHERD__BYTES_AVX2 },
+                  { "Haswell", SHERD__BYTES_AVX2 },
+                  { "Zen", SHERD__BYTES_AVX2 },
+                  { "Excavator", SHERD__BYTES_AVX2 } };
+    if (!core || core[0] == '\0') return SHERD__BYTES_AMX;
+    for (size_t i = 0; i < sizeof cores / sizeof *cores; i++)
+        if (strcasecmp(core, cores[i].core) == 0) return cores[i].path;
+    return SHERD__BYTES_ANY;
+}
+
+static void select_path(void)
+{
+    best = sherd__bytes_path_of_core(getenv("OPENBLAS_CORETYPE"));
+    while (!kernels_of(best)) best--;
+}
+
 sherd__bytes_path sherd__bytes_path_here(void)
 {
     sherd__bytes_path path = atomic_load_explicit(&forced, memory_order_relaxed);
     if (path != SHERD__BYTES_BEST) return path;
-    for (path = SHERD__BYTES_AMX; path > SHERD__BYTES_ANY; path--)
-        if (kernels_of(path)) break;
-    return path;
+    (void)pthread_once(&selected, select_path);
+    return best;
 }
 
 /* ---- rows of B ------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /*
  * Products of residues modulo primes below 256, one byte each. In A a residue is unsigned, in
  * [0, p); in B it is signed, in [-(p-1)/2, (p-1)/2]; the result is unsigned again. So one
- * instruction of AVX-512-VNNI or AMX multiplies bytes of A by bytes of B and adds the products to
+ * instruction of VNNI or AMX multiplies bytes of A by bytes of B and adds the products to
  * sums of 32 bits, without a correction. Every path gives the same bytes.
  *
  * Operands are laid out in strips of 16 rows of A or 16 columns of B, in the order in which they
@@ -37,17 +37,21 @@ enum {
 typedef enum sherd__bytes_path {
     SHERD__BYTES_BEST, /* the fastest that this processor has */
     SHERD__BYTES_ANY,  /* instructions of any processor */
-    SHERD__BYTES_VNNI, /* AVX-512-VNNI */
-    SHERD__BYTES_AMX,  /* AMX-INT8 */
+    SHERD__BYTES_AVX2,
+    SHERD__BYTES_AVX_VNNI, /* the 256-bit form of the next */
+    SHERD__BYTES_VNNI,     /* AVX-512-VNNI */
+    SHERD__BYTES_AMX,      /* AMX-INT8 */
     SHERD__BYTES_PATHS
 } sherd__bytes_path;
 
 /** Returns the name of a path, "vnni". */
 const char *sherd__bytes_path_name(sherd__bytes_path path);
 /** Returns the path that SHERD__BYTES_BEST selects: the one forced, otherwise the fastest that
- *  the processor has and the system permits. OPENBLAS_CORETYPE, which names an older processor,
- *  excludes AMX. */
+ *  the processor has and the system permits. OPENBLAS_CORETYPE limits it (sherd__bytes_path_of_core). */
 sherd__bytes_path sherd__bytes_path_here(void);
+/** Returns the fastest path that the processor has whose kernels OPENBLAS_CORETYPE names, except AMX,
+ *  for which tiles.h has the rule. NULL and "": SHERD__BYTES_AMX. */
+sherd__bytes_path sherd__bytes_path_of_core(const char *core);
 /** Test hook: uses this path from now on. Returns false and changes nothing if this processor does
  *  not have it. */
 bool sherd__bytes_force(sherd__bytes_path path);

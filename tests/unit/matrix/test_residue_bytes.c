@@ -115,6 +115,18 @@ static void the_self_test_passes(void **s)
     assert_string_equal(sherd__bytes_path_name(SHERD__BYTES_VNNI), "vnni");
 }
 
+/* A user who names an older processor measures what that processor would do. */
+static void a_named_core_limits_the_path(void **s)
+{
+    (void)s;
+    assert_int_equal(sherd__bytes_path_of_core(NULL), SHERD__BYTES_AMX);
+    assert_int_equal(sherd__bytes_path_of_core(""), SHERD__BYTES_AMX);
+    assert_int_equal(sherd__bytes_path_of_core("COOPERLAKE"), SHERD__BYTES_VNNI);
+    assert_int_equal(sherd__bytes_path_of_core("haswell"), SHERD__BYTES_AVX2);
+    assert_int_equal(sherd__bytes_path_of_core("Nehalem"), SHERD__BYTES_ANY);
+    assert_true(sherd__bytes_path_here() <= sherd__bytes_path_of_core(getenv("OPENBLAS_CORETYPE")));
+}
+
 /* The primes differ, and no larger one below 256 is missing. */
 static void the_primes_are_the_largest_below_256(void **s)
 {
@@ -137,6 +149,7 @@ int main(void)
         cmocka_unit_test(rows_of_a_right_operand_are_laid_out_in_parts),
         cmocka_unit_test(a_product_can_be_stopped),
         cmocka_unit_test(the_self_test_passes),
+        cmocka_unit_test(a_named_core_limits_the_path),
         cmocka_unit_test(the_primes_are_the_largest_below_256),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
