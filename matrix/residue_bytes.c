@@ -68,8 +68,8 @@ static void lay_group(const int8_t *in, size_t rows, size_t cols, size_t stride,
 }
 
 SHERD__CLONES
-void sherd__bytes_lay_any(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out,
-                          size_t strip)
+static void lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out,
+                        size_t strip)
 {
     for (size_t from = 0; from < pieces(k, STEP) * STEP; from += 4)
         for (size_t c = 0; c < m; c += TILE) {
@@ -77,6 +77,13 @@ void sherd__bytes_lay_any(const int8_t *in, size_t k, size_t m, size_t stride, u
             lay_group(in + (rows ? from : 0) * stride + c, rows, least(TILE, m - c), stride,
                       out + c / TILE * strip + from * TILE);
         }
+}
+
+/* A function with clones would be visible outside the library. */
+void sherd__bytes_lay_any(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out,
+                          size_t strip)
+{
+    lay_columns(in, k, m, stride, out, strip);
 }
 
 /* ---- kernels for any processor --------------------------------------------------------------- */
