@@ -216,6 +216,9 @@ wheel: ## a wheel with library, dependencies and command: build/python/wheel (ne
 	+@$(MAKE) all
 	@tools/wheel $(B)
 
+bundle: all ## the command with its libraries, for machines that have none of them: build/bundle
+	@OBJECTS="$(CLIOBJ)" LDFLAGS="$(LDFLAGS)" LDLIBS="$(LDLIBS)" tools/bundle $(B) "$(CC)"
+
 python-declarations: all ## generate what the Python package repeats of the headers and of the library
 	@/usr/bin/python3 python/generate.py include $(B)/libsherd.so python
 
@@ -300,7 +303,7 @@ uninstall: ## remove what install put there
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: abi all help deps demo check run-tests check-asan check-tsan check-valgrind check-python wheel python-declarations lint run-lint tidy clang-sources clang-tests clang-fuzzers \
+.PHONY: abi all bundle help deps demo check run-tests check-asan check-tsan check-valgrind check-python wheel python-declarations lint run-lint tidy clang-sources clang-tests clang-fuzzers \
   format messages bench fuzz mutants install uninstall clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -19,8 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/pidfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h> /* glibc has functions for pidfds from 2.36 on only */
 #include <time.h>
 #include <unistd.h>
 
@@ -478,7 +478,7 @@ int sherd_local_status(sherd_local **out, const char *folder, sherd_diag *d)
 /* Returns a pidfd of exactly the process in the state, or -1 if it has ended. */
 static int handle_of(const member *m)
 {
-    int fd = pidfd_open(m->pid, 0);
+    int fd = (int)syscall(SYS_pidfd_open, m->pid, 0);
     if (fd >= 0 && !lives(m)) { /* the pidfd is open: the pid cannot be reused */
         close(fd);
         return -1;
@@ -491,7 +491,7 @@ static void send_all(const state *s, int signal)
     for (size_t i = 0; i < s->len; i++) {
         int fd = handle_of(&s->members[i]);
         if (fd < 0) continue;
-        (void)pidfd_send_signal(fd, signal, NULL, 0);
+        (void)syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0);
         close(fd);
     }
 }
