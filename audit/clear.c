@@ -25,12 +25,35 @@ static double *alloc_matrix(size_t rows, size_t cols)
     return sherd__mul(rows, cols, &len) ? sherd__calloc(len, sizeof(double)) : NULL;
 }
 
+int sherd__gallery_init(sherd__gallery *g, const char *who, size_t rows, size_t cols)
+{
+    static const struct {
+        const char *name, *caption;
+    } all[SHERD__GALLERY] = {
+        { "truth", "rows of A" },
+        { "sent", "what %.90s was sent of them, each value in its place" },
+        { "placed", "the same values in the places that an attacker infers" },
+        { "rebuilt", "what an attacker rebuilds from them with public data" },
+    };
+    size_t len;
+    *g = (sherd__gallery){ 0 };
+    if (!sherd__mul(rows, cols, &len)) return SHERD_ENOMEM;
+    g->pixels = sherd__calloc(len, SHERD__GALLERY);
+    if (!g->pixels) return SHERD_ENOMEM;
+    for (; g->len < SHERD__GALLERY; g->len++) {
+        sherd_audit_picture *p = &g->picture[g->len];
+        *p = (sherd_audit_picture){ .name = all[g->len].name,
+                                    .rows = rows,
+                                    .cols = cols,
+                                    .pixels = g->pixels + g->len * len };
+        snprintf(p->caption, sizeof p->caption, all[g->len].caption, who);
+    }
+    return SHERD_OK;
+}
+
 void sherd__gallery_fini(sherd__gallery *g)
 {
-    sherd__free(g->truth);
-    sherd__free(g->seen);
-    sherd__free(g->placed);
-    sherd__free(g->rebuilt);
+    sherd__free(g->pixels);
     memset(g, 0, sizeof *g);
 }
 
@@ -297,33 +320,29 @@ int sherd__clear_draw(sherd__gallery *g, const sherd__counting *k, const sherd__
     size_t cols = t->a.cols,
            rows = k->tests < SHERD__CLEAR_PICTURES ? k->tests : SHERD__CLEAR_PICTURES;
     double scale = k->s->largest > 0 ? 1 / k->s->largest : 0;
-    sherd__gallery o = { .rows = rows, .cols = cols };
+    sherd__gallery o = { 0 };
     double *line = sherd__calloc(cols, sizeof *line);
-    snprintf(o.who, sizeof o.who, "%s", k->who);
-    o.truth = sherd__calloc(rows, cols);
-    o.seen = sherd__calloc(rows, cols);
-    o.placed = sherd__calloc(rows, cols);
-    o.rebuilt = sherd__calloc(rows, cols);
-    bool ok = line && o.truth && o.seen && o.placed && o.rebuilt;
-    for (size_t i = 0; i < rows && ok; i++) {
+    if (!line || sherd__gallery_init(&o, k->who, rows, cols)) {
+        sherd__free(line);
+        return SHERD_ENOMEM;
+    }
+    size_t len = rows * cols;
+    uint8_t *truth = o.pixels, *sent = truth + len, *placed = sent + len, *rebuilt = placed + len;
+    for (size_t i = 0; i < rows; i++) {
         size_t pick = i * k->tests / rows, r = k->test[pick];
         sherd__truth_row(t, k->row[r], line);
         for (size_t c = 0; c < cols; c++) {
-            o.truth[i * cols + c] = shade(line[c] * k->scale);
-            o.rebuilt[i * cols + c] = shade(better[pick * cols + c]);
+            truth[i * cols + c] = shade(line[c] * k->scale);
+            rebuilt[i * cols + c] = shade(better[pick * cols + c]);
         }
         for (size_t j = 0; j < h->cols; j++) {
             uint8_t v = shade(h->values[r * h->cols + j] * scale);
             if (k->col[k->first + j] != SHERD__TRUTH_NONE)
-                o.seen[i * cols + k->col[k->first + j]] = v;
-            if (to[k->first + j] != SHERD__ASSIGN_NONE) o.placed[i * cols + to[k->first + j]] = v;
+                sent[i * cols + k->col[k->first + j]] = v;
+            if (to[k->first + j] != SHERD__ASSIGN_NONE) placed[i * cols + to[k->first + j]] = v;
         }
     }
     sherd__free(line);
-    if (!ok) {
-        sherd__gallery_fini(&o);
-        return SHERD_ENOMEM;
-    }
     sherd__gallery_fini(g);
     *g = o;
     return SHERD_OK;

@@ -12,16 +12,17 @@
 
 #define SHERD__CLEAR_PICTURES 10u
 
-/** Some rows as pictures, each SHERD__CLEAR_PICTURES x cols in 0..255; NULL if not available. */
+#define SHERD__GALLERY 4u
+
+/** Some rows as pictures, SHERD__GALLERY of at most SHERD__CLEAR_PICTURES rows, or none. */
 typedef struct sherd__gallery {
-    size_t rows, cols;
-    uint8_t *truth;   /* the true rows */
-    uint8_t *seen;    /* what the adversary received, in its true columns */
-    uint8_t *placed;  /* the same, in the columns that the adversary guesses */
-    uint8_t *rebuilt; /* the adversary's reconstruction */
-    char who[96];
+    size_t len;
+    sherd_audit_picture picture[SHERD__GALLERY];
+    uint8_t *pixels; /* of all pictures */
 } sherd__gallery;
 
+/** Makes a gallery of pictures that are black; *g is then freed by sherd__gallery_fini. */
+int sherd__gallery_init(sherd__gallery *g, const char *who, size_t rows, size_t cols) SHERD_MUST;
 void sherd__gallery_fini(sherd__gallery *g);
 
 typedef struct sherd__clear_options {

@@ -80,27 +80,27 @@ static size_t line_of(size_t cols, size_t width)
 
 /* Draws all rows of a gallery next to each other (one below another if they are single lines), with
    gaps. */
-static int picture(page *p, const uint8_t *rows, size_t n, size_t cols, size_t width,
-                   const char *says)
+static int picture(page *p, const sherd_audit_picture *of, size_t width)
 {
-    size_t w = line_of(cols, width), h = cols / w, gap = h > 1 ? 2 : 0, len;
+    size_t n = of->rows, cols = of->cols, w = line_of(cols, width), h = cols / w,
+           gap = h > 1 ? 2 : 0, len;
     size_t all_w = h > 1 ? n * (w + gap) : w, all_h = h > 1 ? h : n;
     uint8_t *sheet = sherd__calloc(all_w, all_h), *file = NULL;
     if (!sheet) return SHERD_ENOMEM;
     memset(sheet, 64, all_w * all_h);
     for (size_t i = 0; i < n; i++)
         for (size_t y = 0; y < h; y++)
-            memcpy(sheet + (h > 1 ? y * all_w + i * (w + gap) : i * all_w), rows + i * cols + y * w,
-                   w);
+            memcpy(sheet + (h > 1 ? y * all_w + i * (w + gap) : i * all_w),
+                   of->pixels + i * cols + y * w, w);
     int err = sherd__png_grey(&file, &len, sheet, all_w, all_h);
     if (!err) {
         put(p, "<figure><img alt=\"");
-        put_text(p, says);
+        put_text(p, of->caption);
         putf(p, "\" width=\"%zu\" height=\"%zu\" src=\"data:image/png;base64,", 2 * all_w,
              2 * all_h);
         put_base64(p, file, len);
         put(p, "\"><figcaption>");
-        put_text(p, says);
+        put_text(p, of->caption);
         put(p, "</figcaption></figure>\n");
     }
     sherd__free(sheet);
@@ -110,16 +110,9 @@ static int picture(page *p, const uint8_t *rows, size_t n, size_t cols, size_t w
 
 static int pictures(page *p, const sherd__gallery *g, size_t width)
 {
-    char says[200];
-    if (!g->truth || g->rows == 0) return SHERD_OK;
-    put(p, "<h2>Rows as pictures</h2>\n");
-    int err = picture(p, g->truth, g->rows, g->cols, width, "rows of A");
-    snprintf(says, sizeof says, "what %.90s was sent of them, each value in its place", g->who);
-    if (!err) err = picture(p, g->seen, g->rows, g->cols, width, says);
-    snprintf(says, sizeof says, "the same values in the places that an attacker infers");
-    if (!err) err = picture(p, g->placed, g->rows, g->cols, width, says);
-    snprintf(says, sizeof says, "what an attacker rebuilds from them with public data");
-    if (!err) err = picture(p, g->rebuilt, g->rows, g->cols, width, says);
+    int err = SHERD_OK;
+    if (g->len) put(p, "<h2>Rows as pictures</h2>\n");
+    for (size_t i = 0; i < g->len && !err; i++) err = picture(p, &g->picture[i], width);
     return err;
 }
 

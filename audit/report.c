@@ -151,6 +151,11 @@ const sherd_audit_control *sherd_audit_control_at(const sherd_audit *a, size_t i
     return i < a->controls_len ? &a->controls[i] : NULL;
 }
 
+const sherd_audit_picture *sherd_audit_picture_at(const sherd_audit *a, size_t i)
+{
+    return i < a->gallery.len ? &a->gallery.picture[i] : NULL;
+}
+
 const char *sherd_audit_warning_at(const sherd_audit *a, size_t i)
 {
     return i < a->warnings_len ? a->warnings[i] : NULL;

@@ -40,6 +40,12 @@ RECORDS = {
     "sherd_data_info": ("DataInfo", "A data set."),
     "sherd_epoch": ("EpochFields", "The figures of one report of a training."),
     "sherd_train_report": ("TrainingReport", "The figures of a whole training."),
+    "sherd_train_gradients": ("Gradients", "How the gradients of a training were computed."),
+    "sherd_train_update": ("Update", "One update of the parameters, by gradients."),
+    "sherd_train_exposure": (
+        "Exposure",
+        "What one node was shown of the operands of one operation of a step.",
+    ),
     "sherd_predict_report": ("Prediction", "The figures of a prediction."),
     "sherd_audit_info": ("AuditInfo", "What was audited, and the result."),
     "sherd_audit_finding": ("Finding", "One attack on one subject by one node or coalition."),

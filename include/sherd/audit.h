@@ -206,6 +206,24 @@ typedef struct sherd_audit_control {
 SHERD_API const sherd_audit_control *sherd_audit_control_at(const sherd_audit *a, size_t i);
 SHERD_API const sherd_field *sherd_audit_control_fields(size_t *count);
 
+/** Some rows of A as one node knows them. */
+typedef struct sherd_audit_picture {
+    const char *name;      /* a fixed word: "truth": the rows; "sent": the values that the node was
+                              sent, in their columns; "placed": the same values in the columns that
+                              an attacker infers; "rebuilt": the rows that an attacker rebuilds from
+                              them and from the public data */
+    char caption[128];     /* the same in words, with the name of the node */
+    size_t rows, cols;     /* cols: those of A */
+    const uint8_t *pixels; /* rows x cols, row by row: 255 is the largest value; 0 also stands for a
+                              value that is not known. Of coded operands, "sent" and "placed" are
+                              shares, and 255 is the modulus */
+} sherd_audit_picture;
+
+/** Returns the i-th picture of the node sherd_audit_options.show, which belongs to the report; NULL
+ *  after the last. There are four, or none: without data or public_data, if no rows can be told
+ *  apart (SHERD_AUDIT_PERMUTE_SINGLE), and of element-wise operations. */
+SHERD_API const sherd_audit_picture *sherd_audit_picture_at(const sherd_audit *a, size_t i);
+
 /** Returns the i-th note about the audit, for people; NULL after the last. */
 SHERD_API const char *sherd_audit_warning_at(const sherd_audit *a, size_t i);
 /** Returns the i-th thing that was not seen: what no audit sees, then what this one left out; NULL

@@ -16,7 +16,7 @@ Matrix products and trainings on nodes that are not trusted.
 `Cluster("nodes.txt", key="me.key")` uses nodes that run elsewhere.
 
 Products: `Cluster` (multiply, submit, keep, apply, plan), `plan`, `schemes`, `ProductOptions`.
-Trainings: `train`, `Model`, `Recipe`, `recipes`, `TrainingOptions`.
+Trainings: `train`, `Model`, `Recipe`, `recipes`, `load_data`, `TrainingOptions`.
 Certificates: `verify`, `Certificate`. Metadata: the module `sherd.metadata`.
 Audits: `audit`, `simulate_audit`.
 Nodes, keys and masks: `Node`, `Key`, `keygen`, `fingerprint`, `prepare`, `masks`.
@@ -28,7 +28,7 @@ scheme. The default scheme, "permute", is not private; "share", "share1" and "bl
 """
 
 from . import metadata
-from ._audit import Audit, audit, simulate_audit
+from ._audit import Audit, Picture, audit, simulate_audit
 from ._certificate import Certificate, verify
 from ._cluster import Cluster
 from ._errors import *  # noqa: F403
@@ -43,18 +43,22 @@ from ._record import Record
 from ._records import (
     VERSION,
     Check,
+    DataInfo,
     Distance,
+    Exposure,
     Finding,
     Forecast,
+    Gradients,
     NodeInfo,
     NodeReport,
     Progress,
     ReportNode,
     Scheme,
     TrainingReport,
+    Update,
 )
 from ._report import Report
-from ._training import Epoch, Model, Recipe, TrainingOptions, recipes, train
+from ._training import Data, Epoch, Model, Recipe, TrainingOptions, load_data, recipes, train
 from ._worker import Future
 
 __version__ = VERSION
@@ -65,11 +69,15 @@ __all__ = [
     "Check",
     "Choice",
     "Cluster",
+    "Data",
+    "DataInfo",
     "Distance",
     "Epoch",
+    "Exposure",
     "Finding",
     "Forecast",
     "Future",
+    "Gradients",
     "Kept",
     "KeptTransposed",
     "Key",
@@ -78,6 +86,7 @@ __all__ = [
     "Node",
     "NodeInfo",
     "NodeReport",
+    "Picture",
     "Plan",
     "ProductOptions",
     "ProductSettings",
@@ -89,10 +98,12 @@ __all__ = [
     "Scheme",
     "TrainingOptions",
     "TrainingReport",
+    "Update",
     "audit",
     "fingerprint",
     "keygen",
     "library",
+    "load_data",
     "masks",
     "metadata",
     "plan",

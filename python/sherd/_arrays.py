@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._errors import InvalidArgument, WrongShape
-from ._library import ffi, lib
+from ._library import ffi, lib, text_of
 
 _HOST = (1, 3, 11, 13)  # DLPack's kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged
 _DTYPES = {
@@ -111,6 +111,16 @@ def array_of(found: Any) -> npt.NDArray[np.float64]:
     if out.size:
         lib.sherd_view_read(found, doubles(out), found.cols)
     return out
+
+
+def same_dtype_of(found: Any) -> npt.NDArray[Any]:
+    """Returns a copy of a matrix of the library, of its dtype."""
+    dtype = text_of(lib.sherd_dtype_name(found.dtype)) if found.rows else "<f8"
+    if not (found.rows and found.col_stride == 1 and found.row_stride == found.cols):
+        return array_of(found).astype(dtype, copy=False)
+    whole = ffi.buffer(found.data, found.rows * found.cols * np.dtype(dtype).itemsize)
+    made: npt.NDArray[Any] = np.frombuffer(whole, dtype).reshape(found.rows, found.cols).copy()
+    return made
 
 
 def doubles(array: npt.NDArray[np.float64]) -> Any:

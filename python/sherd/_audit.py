@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from dataclasses import dataclass
+from typing import Any, Callable, Optional, Union
 
 import numpy as np
+import numpy.typing as npt
 
 from ._arrays import matrix, view
 from ._errors import InvalidArgument, call
@@ -29,6 +31,29 @@ _FORMS = {
 _SHOWN = 8  # findings in a text
 
 
+@dataclass(frozen=True)
+class Picture:
+    """Some rows of A as one node knows them.
+
+    Attributes:
+        name: "truth": the rows; "sent": the values that the node was sent, in their columns;
+            "placed": the same values in the columns that an attacker infers; "rebuilt": the rows
+            that an attacker rebuilds from them and from the public data
+        caption: the same in words
+        pixels: rows x columns of A, uint8: 255 is the largest value; 0 also stands for a value that
+            is not known. Of shares, "sent" and "placed" are shares, and 255 is the modulus
+    """
+
+    name: str
+    caption: str
+    pixels: npt.NDArray[np.uint8]
+
+
+def _picture(p: Any) -> Picture:
+    pixels = np.frombuffer(ffi.buffer(p.pixels, p.rows * p.cols), np.uint8).reshape(p.rows, p.cols)
+    return Picture(text_of(p.name), text_of(p.caption), pixels.copy())
+
+
 class Audit(Handle):
     """The report of an audit. It shows parts of the data.
 
@@ -38,6 +63,8 @@ class Audit(Handle):
         controls: schemes that were broken on purpose, which an audit must flag
         warnings: notes about the audit
         unseen: what it did not see
+        pictures: rows of A as one node knows them (`Picture`), if the audit was given data and
+            public data
     """
 
     def __init__(self, pointer: Any) -> None:
@@ -45,18 +72,19 @@ class Audit(Handle):
         info = new("sherd_audit_info")
         call("sherd_audit_get", pointer, info)
         self.info = read(AuditInfo, info)
-        self.findings = self._list("finding", Finding)
-        self.controls = self._list("control", Control)
+        self.findings = self._list("finding", lambda item: read(Finding, item))
+        self.controls = self._list("control", lambda item: read(Control, item))
         self.warnings = self._list("warning")
         self.unseen = self._list("unseen")
+        self.pictures: list[Picture] = self._list("picture", _picture)
 
-    def _list(self, name: str, cls: Any = None) -> list[Any]:
+    def _list(self, name: str, convert: Callable[[Any], Any] = text_of) -> list[Any]:
         found: list[Any] = []
         while True:
             item = getattr(lib, f"sherd_audit_{name}_at")(self._pointer, len(found))
             if not item:
                 return found
-            found.append(read(cls, item) if cls else text_of(item))
+            found.append(convert(item))
 
     @property
     def flagged(self) -> list[Finding]:
@@ -160,6 +188,7 @@ def audit(
     colluding: Optional[int] = None,
     coalitions: Optional[int] = None,
     draw: int = 0,
+    show: int = 0,
     progress: ProgressOption = None,
 ) -> Audit:
     """Audits a run from its record: attacks what was sent to each node, as nodes and coalitions
@@ -179,6 +208,7 @@ def audit(
     colluding: T: coalitions of T and T + 1 domains attack. coalitions: most of each size; default
         200.
     draw: selects a random draw of coalitions.
+    show: number, from 1, of the node whose pictures are made; default: node 3, if there is one.
 
     Raises CannotOpen, Malformed (not a record), WrongShape, InvalidArgument (data that are not the
     recorded ones), InternalError (a control was not flagged, so the audit proves nothing).
@@ -194,6 +224,7 @@ def audit(
         colluding=colluding,
         coalitions=coalitions,
         draw=draw,
+        show=show,
     )
     return _audit(
         "sherd_audit_records", (ffi.new("char *[]", texts), len(texts)), options, progress
@@ -211,6 +242,7 @@ def simulate_audit(
     colluding: Optional[int] = None,
     coalitions: Optional[int] = None,
     draw: int = 0,
+    show: int = 0,
     progress: ProgressOption = None,
 ) -> Audit:
     """Audits what nodes would see of `data` in a form, without running anything; otherwise as
@@ -230,5 +262,6 @@ def simulate_audit(
         colluding=colluding,
         coalitions=coalitions,
         draw=draw,
+        show=show,
     )
     return _audit("sherd_audit_simulate", (_FORMS[form], nodes), options, progress)

@@ -721,6 +721,79 @@ class TrainingReport(Record):
 
 
 @dataclass(frozen=True)
+class Gradients(Record):
+    """How the gradients of a training were computed.
+
+    Attributes:
+        shards: parts of a batch
+        async_: each gradient is applied when it arrives
+        in_process: threads of this process computed the gradients
+        threads: number of these threads
+        local_steps: steps of a shard between two averages
+        updates: updates of the parameters
+        parts: gradients that nodes or threads computed
+        staleness_mean: updates that a part missed, on average
+        staleness_most: updates that a part missed, at most
+        dropped: parts of lost nodes that did not count
+        rescaled: steps computed again with a coarser scale
+    """
+
+    shards: int
+    async_: bool
+    in_process: bool
+    threads: int
+    local_steps: int
+    updates: int
+    parts: int
+    staleness_mean: float
+    staleness_most: int
+    dropped: int
+    rescaled: int
+
+
+@dataclass(frozen=True)
+class Update(Record):
+    """One update of the parameters, by gradients.
+
+    Attributes:
+        version: updates made before
+        staleness: updates that the oldest part missed
+        by: node or thread that computed that part
+        parts: parts in the update
+        dropped: parts that were lost
+        examples: examples in the update
+    """
+
+    version: int
+    staleness: int
+    by: int
+    parts: int
+    dropped: int
+    examples: int
+
+
+@dataclass(frozen=True)
+class Exposure(Record):
+    """What one node was shown of the operands of one operation of a step.
+
+    Attributes:
+        operation: operation of the step
+        kind: what it computes
+        node: index of the node
+        calls: times that nodes computed it
+        exposed_a: fraction of A's entries that the node was given [fraction]
+        exposed_b: fraction of B's entries [fraction]
+    """
+
+    operation: str
+    kind: str
+    node: int
+    calls: int
+    exposed_a: float
+    exposed_b: float
+
+
+@dataclass(frozen=True)
 class Prediction(Record):
     """The figures of a prediction.
 
@@ -932,6 +1005,12 @@ EpochFields._units = {"seconds": "s", "examples_per_second": "1/s", "bytes_out":
 EpochFields._struct = "sherd_epoch"
 TrainingReport._units = {"bits": "bits", "seconds": "s", "examples_per_second": "1/s", "bytes_out": "bytes", "bytes_in": "bytes"}
 TrainingReport._struct = "sherd_train_report"
+Gradients._units = {}
+Gradients._struct = "sherd_train_gradients"
+Update._units = {}
+Update._struct = "sherd_train_update"
+Exposure._units = {"exposed_a": "fraction", "exposed_b": "fraction"}
+Exposure._struct = "sherd_train_exposure"
 Prediction._units = {"bits": "bits", "seconds": "s", "bytes_out": "bytes", "bytes_in": "bytes"}
 Prediction._struct = "sherd_predict_report"
 AuditInfo._units = {}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import array_of, doubles, numbers, view
+from ._arrays import array_of, doubles, numbers, same_dtype_of, view
 from ._cluster import Cluster
 from ._errors import InvalidArgument, WrongShape, call
 from ._handle import Handle, made
@@ -26,7 +27,15 @@ from ._options import (
 )
 from ._reading import read
 from ._record import time_text
-from ._records import EpochFields, Prediction, TrainingReport
+from ._records import (
+    DataInfo,
+    EpochFields,
+    Exposure,
+    Gradients,
+    Prediction,
+    TrainingReport,
+    Update,
+)
 from ._worker import ProgressOption, Worker, run_alone
 
 if TYPE_CHECKING:
@@ -218,6 +227,73 @@ def _examples(x: Any, name: str) -> npt.NDArray[Any]:
     return array[:, None] if array.ndim == 1 else array.reshape(array.shape[0], -1)
 
 
+class Data:
+    """A data set, as `load_data` and a training make it. The arrays are copies.
+
+    Attributes:
+        info: its size and source; `info.embedded`: digits that come with sherd replace images
+        x: n x inputs, divided and standardised as the recipe says; bytes if they are not divided
+        y: n labels (int64), or n x outputs values (float64); None: there are no targets
+        validation_x, validation_y: likewise, for validation; without rows if there is none
+    """
+
+    def __init__(self, pointer: Any) -> None:
+        info = new("sherd_data_info")
+        call("sherd_data_get", pointer, info)
+        self.info = read(DataInfo, info)
+        self.x, self.y = self._part(pointer, lib.SHERD_DATA_TRAINING)
+        self.validation_x, self.validation_y = self._part(pointer, lib.SHERD_DATA_VALIDATION)
+
+    def _part(self, pointer: Any, part: int) -> tuple[npt.NDArray[Any], Optional[npt.NDArray[Any]]]:
+        x = same_dtype_of(lib.sherd_data_x(pointer, part))
+        y = same_dtype_of(lib.sherd_data_y(pointer, part))
+        if len(y) == 0:
+            return x.reshape(len(x), self.info.inputs), None
+        return x, y[:, 0].astype(np.int64) if self.info.labels else y
+
+    def __repr__(self) -> str:
+        return f"<Data: {self.info.text}>"
+
+
+def load_data(
+    recipe: Union[str, PathLike, Recipe],
+    data: Optional[PathLike] = None,
+    *,
+    seed: Optional[bytes] = None,
+    **settings: Any,
+) -> Data:
+    """Loads the examples that a recipe trains on, and checks them.
+
+    ::
+
+        digits = sherd.load_data("mnist", examples=1000)   # digits that come with sherd
+        images = digits.x.reshape(-1, 28, 28)
+
+    data: the path of a file or folder; None: what the recipe names, such as points of a spiral, or
+        digits that come with sherd in place of images.
+    seed: 32 bytes, from which generated examples and the choice of held-out ones derive; None:
+        fresh. `Model.data` has the examples of a training.
+    settings: keys of the recipe to replace, such as examples=1000.
+
+    Raises CannotOpen, Malformed, WrongShape, OutOfRange (a value that is not finite),
+    InvalidArgument (the recipe is for files, and none is given).
+    """
+    if seed is not None and len(seed) != 32:
+        raise InvalidArgument("seed is not 32 bytes", "secrets.token_bytes(32) makes one")
+    out, made_recipe = made("sherd_data"), Recipe(recipe, **settings)
+    call(
+        "sherd_data_load",
+        out,
+        made_recipe._pointer,
+        _source(data, None),
+        ffi.NULL if seed is None else ffi.new("uint8_t[32]", seed),
+    )
+    try:
+        return Data(out[0])
+    finally:
+        lib.sherd_data_free(out[0])
+
+
 class Model(Handle):
     """A network with its parameters, and the recipe that it was trained by.
 
@@ -226,12 +302,17 @@ class Model(Handle):
     Attributes:
         report: the report of its training; None for a model that was loaded
         history: the reports of its training, one after each epoch or as the recipe says
+        gradients: how gradients were computed; None unless it was trained by gradients
+        exposures: what each node was shown of the operands of each operation of a step, if it was
+            trained with metadata
 
     Raises CannotOpen, Malformed, WrongShape, OutOfRange (a parameter that is not finite).
     """
 
     report: Optional[TrainingReport] = None
     history: Sequence[Epoch] = ()
+    gradients: Optional[Gradients] = None
+    exposures: Sequence[Exposure] = ()
     _borrowed: Any = None
 
     def __init__(self, path: PathLike) -> None:
@@ -274,6 +355,23 @@ class Model(Handle):
             }
 
     @property
+    def data(self) -> Data:
+        """A copy of the examples that it was trained on; those that nodes have are not among them.
+
+        Raises InvalidArgument: a model that was loaded.
+        """
+        with self._lock:
+            return Data(lib.sherd_training_data(self._its_training()))
+
+    def _its_training(self) -> Any:
+        if self._training is None:
+            raise InvalidArgument(
+                "the model was loaded, and its training is not known",
+                "predict, and count the labels",
+            )
+        return self._training
+
+    @property
     def confusion(self) -> npt.NDArray[np.uint64]:
         """Counts of examples by label (rows) and prediction (columns): of the validation data, or
         of training data.
@@ -281,15 +379,10 @@ class Model(Handle):
         Raises Unsupported: no labels, or a model that was loaded.
         """
         counts = np.zeros((self.outputs, self.outputs), np.uint64)
-        if self._training is None:
-            raise InvalidArgument(
-                "the model was loaded, and its training is not known",
-                "predict, and count the labels",
-            )
         with self._lock:
             call(
                 "sherd_training_confusion",
-                self._training,
+                self._its_training(),
                 ffi.cast("uint64_t *", counts.ctypes.data),
                 ffi.NULL,
             )
@@ -457,7 +550,9 @@ def train(
     validation: Any = None,
     by: str = "products",
     settings: Optional[dict[str, Any]] = None,
+    initial: Union[Model, PathLike, Mapping[str, Any], None] = None,
     on_epoch: Optional[Callable[[Epoch], object]] = None,
+    on_update: Optional[Callable[[Update], object]] = None,
     check: bool = False,
     seed: Union[int, bytes, None] = None,
     checkpoints: Optional[PathLike] = None,
@@ -481,7 +576,11 @@ def train(
     by: "products": the network stays here, and nodes compute products under the scheme;
         "gradients": nodes have examples and parameters in clear and compute gradients.
     settings: keys of the recipe to replace, such as {"epochs": 2}.
+    initial: the first parameters: a `Model`, the path of an .npz, or arrays by name, {"w1": ...,
+        "b1": ..., "w2": ...}, of the shapes of `Model.parameters`; None: they derive from the seed.
     on_epoch: is called with each `Epoch`. An exception ends the training and is raised.
+    on_update: by gradients: is called with each `Update` of the parameters. An exception ends the
+        training at the next report, and is raised.
     check: also train on this machine and compare every parameter after each epoch, bit for bit;
         needs a cluster and fixed point. Raises Differs.
     seed: a number, or 32 bytes (a secret), from which parameters and order derive; None: fresh, or
@@ -502,6 +601,7 @@ def train(
         parameters.
     """
     made_recipe = Recipe(recipe, **(settings or {}))
+    first = _initial(made_recipe, initial)
     if by not in _BY:
         raise InvalidArgument(f"there is no training by {by!r}", "by products or by gradients")
     members, products = _train_options(options)
@@ -523,12 +623,19 @@ def train(
     @callback("int(void *, const sherd_epoch *, sherd_diag *)", error=lib.SHERD_EINTERNAL)
     def epoch(ctx: Any, e: Any, d: Any) -> int:
         try:
-            if on_epoch:
+            if on_epoch and not failures:
                 on_epoch(read(Epoch, e))
         except BaseException as failure:
             failures.append(failure)
-            return int(lib.SHERD_EINTERRUPTED)
-        return 0
+        return int(lib.SHERD_EINTERRUPTED) if failures else 0
+
+    @callback("void(void *, const sherd_train_update *)")
+    def update(ctx: Any, u: Any) -> None:
+        try:
+            if on_update and not failures:
+                on_update(read(Update, u))
+        except BaseException as failure:
+            failures.append(failure)
 
     def work(worker: Worker) -> Model:
         opt = new(
@@ -539,12 +646,14 @@ def train(
             resume=resume,
             nodes=len(cluster) if cluster else None,
             on_epoch=epoch,
+            on_update=update if on_update else None,
+            initial=first._model if first else None,
             checkpoints=None if checkpoints is None else path_of(checkpoints),
             products=how if by == "products" else None,
             **members,
         )
         worker.hooks(opt.hooks)
-        hold(opt, worker, epoch)
+        hold(opt, worker, epoch, update, first)
         out = made("sherd_training")
         call("sherd_training_new", out, made_recipe._pointer, source, opt)
         try:
@@ -565,6 +674,37 @@ def train(
         raise
 
 
+def _initial(
+    recipe: Recipe, initial: Union[Model, PathLike, Mapping[str, Any], None]
+) -> Optional[Model]:
+    """Returns the model that has the first parameters of a training."""
+    if initial is None or isinstance(initial, Model):
+        return initial
+    out = made("sherd_model")
+    if not isinstance(initial, Mapping):
+        call("sherd_model_load_parameters", out, recipe._pointer, path_of(initial))
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "initial.npz")
+            arrays: Any = {k: np.asarray(v, np.float64) for k, v in initial.items()}
+            np.savez(path, **arrays)
+            call("sherd_model_load_parameters", out, recipe._pointer, path_of(path))
+    model = Model.__new__(Model)
+    model._take(out[0], None)
+    return model
+
+
+def _exposures(training: Any, nodes: int) -> list[Exposure]:
+    found: list[Exposure] = []
+    exposure = new("sherd_train_exposure")
+    for operation in itertools.count():
+        for node in range(nodes):
+            if lib.sherd_training_exposure_at(training, operation, node, exposure, ffi.NULL):
+                return found
+            found.append(read(Exposure, exposure))
+    return found
+
+
 def _model_of(training: Any, borrowed: Any) -> Model:
     """Makes the model of a training, which it owns with the data that the training borrows."""
     model = Model.__new__(Model)
@@ -578,6 +718,12 @@ def _model_of(training: Any, borrowed: Any) -> Model:
             break
         history.append(read(Epoch, epoch))
     model.history = history
+    if model.report.by == "gradients":
+        gradients = new("sherd_train_gradients")
+        call("sherd_training_gradients_get", training, gradients)
+        model.gradients = read(Gradients, gradients)
+    if model.report.meta:
+        model.exposures = _exposures(training, model.report.nodes)
     model._take(lib.sherd_training_model(training), training)
     model._borrowed = borrowed
     return model

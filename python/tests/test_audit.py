@@ -49,3 +49,24 @@ def test_wrong_arguments(record, tmp_path):
     ):
         with pytest.raises(error):
             call()
+
+
+def test_pictures_of_what_one_node_knows(tmp_path):
+    digits = sherd.load_data("mnist", examples=300)
+    x, public = digits.x[:120].astype(np.uint8), digits.validation_x.astype(np.uint8)
+    for scheme, show in (("permute", 2), ("share", 1)):
+        with sherd.Cluster(3, scheme=scheme, record=tmp_path / scheme) as c:
+            c.multiply(x, RNG.random((784, 4)))
+        a = sherd.audit(
+            tmp_path / scheme, data=x, public_data=public, colluding=1, coalitions=1, show=show
+        )
+        assert [p.name for p in a.pictures] == ["truth", "sent", "placed", "rebuilt"]
+        truth, sent = a.pictures[0].pixels, a.pictures[1].pixels
+        assert truth.dtype == np.uint8 and sent.shape == truth.shape == (10, 784)
+        assert all((x == row).all(axis=1).any() for row in truth)
+        if scheme == "permute":
+            assert "node-2 was sent" in a.pictures[1].caption
+            assert (sent == truth)[sent > 0].all() and 0 < np.sum(sent > 0) < np.sum(truth > 0)
+        else:  # bytes that are not those of the rows
+            assert a.flagged == [] and np.mean((sent == truth)[sent > 0]) < 0.1
+    assert sherd.simulate_audit("permute", 3, data=x).pictures == []

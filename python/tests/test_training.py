@@ -96,6 +96,92 @@ def test_a_training_by_gradients(plain):
     assert m.report.by == "gradients" and m.report.nodes == 2 and same(m, here)
 
 
+def test_updates_are_reported(plain):
+    seen = []
+    m = sherd.train(
+        "spiral",
+        cluster=plain,
+        by="gradients",
+        settings=SMALL,
+        asynchronous=True,
+        on_update=seen.append,
+    )
+    assert len(seen) == m.gradients.updates >= 20 and m.gradients.async_
+    assert [u.version for u in seen] == list(range(len(seen)))
+    assert max(u.staleness for u in seen) == m.gradients.staleness_most
+    assert sum(u.examples for u in seen) == m.report.examples and {u.by for u in seen} <= {0, 1}
+    assert sherd.train("spiral", settings=SMALL).gradients is None
+
+
+def test_an_exception_in_on_update_ends_a_training():
+    def stop(update):
+        seen.append(update)
+        raise RuntimeError("enough")
+
+    seen = []
+    with pytest.raises(RuntimeError, match="enough"):
+        sherd.train("spiral", by="gradients", settings=SMALL, on_update=stop)
+    assert len(seen) == 1
+
+
+def test_a_training_begins_with_given_parameters(tmp_path):
+    first = sherd.train(network(epochs=1), data=(X, Y), seed=1)
+    first.save(tmp_path / "first.npz")
+    others = [
+        sherd.train(network(epochs=2), data=(X, Y), seed=2, initial=initial)
+        for initial in (first, tmp_path / "first.npz", first.parameters)
+    ]
+    assert all(same(m, others[0]) for m in others)
+    assert not same(others[0], sherd.train(network(epochs=2), data=(X, Y), seed=2))
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"w1": np.zeros((4, 7))}, sherd.WrongShape),
+        ({"w2": np.full((8, 2), np.nan)}, sherd.OutOfRange),
+        ({"b2": None}, sherd.Malformed),
+    ],
+)
+def test_wrong_first_parameters_are_refused(change, error):
+    good = sherd.train(network(epochs=1), data=(X, Y)).parameters
+    initial = {k: v for k, v in {**good, **change}.items() if v is not None}
+    with pytest.raises(error) as e:
+        sherd.train(network(epochs=1), data=(X, Y), initial=initial)
+    assert next(iter(change)) in e.value.message
+
+
+def test_the_data_of_a_recipe_and_of_a_training():
+    digits = sherd.load_data("mnist", examples=30)
+    assert digits.info.embedded and digits.info.examples == 30 and "digits" in repr(digits)
+    assert digits.x.shape == (30, 784) and digits.x.dtype == np.uint8 and digits.x.max() == 255
+    assert digits.y.shape == (30,) and digits.y.dtype == np.int64
+    assert digits.validation_x.shape == (30, 784) and set(digits.validation_y) <= set(range(10))
+    assert (sherd.load_data("mnist-proper", examples=30).x == digits.x / 256).all()
+    points = sherd.load_data("parabola", seed=bytes(32))
+    assert points.x.shape == (50, 1) and np.allclose(points.y, points.x**2)
+    assert points.validation_x.shape == (0, 1) and points.validation_y is None
+    assert (sherd.load_data("parabola", seed=bytes(32)).x == points.x).all()
+    m = sherd.train("spiral", settings=SMALL, seed=4)
+    assert m.data.x.shape == (450, 2) and np.bincount(m.data.y).tolist() == [150] * 3
+    back = sherd.train(network(epochs=1), data=(X[::-1], Y[::-1])).data
+    assert (back.x == X[::-1]).all() and (back.y == Y[::-1]).all()
+    again = sherd.train("spiral", settings=SMALL, seed=4)
+    assert (again.data.x == m.data.x).all()
+
+
+def test_data_that_cannot_be_loaded_is_an_error(tmp_path):
+    for arguments, error in (
+        (("mnist", tmp_path / "none"), sherd.CannotOpen),
+        ((network(),), sherd.InvalidArgument),
+        (("spirel",), sherd.CannotOpen),
+    ):
+        with pytest.raises(error):
+            sherd.load_data(*arguments)
+    with pytest.raises(sherd.InvalidArgument):
+        sherd.load_data("spiral", seed=b"short")
+
+
 def test_a_training_by_all_reduce(plain):
     m = sherd.train("spiral", cluster=plain, by="gradients", aggregate="ring", settings=SMALL)
     assert m.report.by == "circle" and m.report.step == 20
@@ -145,6 +231,11 @@ def test_metadata_of_a_training(tmp_path):
     with sherd.Cluster(2) as c:
         m = sherd.train(recipe, cluster=c, meta=tmp_path / "m.npz")
         assert m.report.meta == str(tmp_path / "m.npz") and not m.report.meta_reused
+    assert [e.operation for e in m.exposures] == [name for name in meta for node in range(2)]
+    first = [e for e in m.exposures if e.operation == "forward_1"]
+    assert [e.node for e in first] == [0, 1] and all(e.calls == 20 for e in first)
+    assert sum(e.exposed_a for e in first) == 1
+    assert sherd.train(recipe).exposures == ()
 
 
 @pytest.mark.parametrize(

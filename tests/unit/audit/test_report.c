@@ -16,7 +16,6 @@
 
 static sherd_audit a_report(void)
 {
-    static uint8_t pictures[4][2 * 9];
     sherd_audit r = { .subject = "a record <script>alert(1)</script>",
                       .form = "x & \"y\"",
                       .rows = 20,
@@ -48,20 +47,13 @@ static sherd_audit a_report(void)
     sherd__audit_scope_add(&r, "node", 1, 2, 2, 0);
     assert_int_equal(sherd__audit_judge(&r, NULL), 0);
     sherd__audit_warn(&r, "cut at byte %d", 7);
-    for (unsigned i = 0; i < 4; i++) memset(pictures[i], (int)(60 * i + 1), sizeof pictures[i]);
-    r.gallery = (sherd__gallery){ .rows = 2,
-                                  .cols = 9,
-                                  .truth = pictures[0],
-                                  .seen = pictures[1],
-                                  .placed = pictures[2],
-                                  .rebuilt = pictures[3],
-                                  .who = "node-1" };
+    assert_int_equal(sherd__gallery_init(&r.gallery, "node-1", 2, 9), 0);
+    for (size_t i = 0; i < 4 * 2 * 9; i++) r.gallery.pixels[i] = (uint8_t)i;
     return r;
 }
 
 static void end(sherd_audit *r)
 {
-    r->gallery = (sherd__gallery){ 0 }; /* not allocated */
     sherd__audit_fini(r);
 }
 
@@ -97,6 +89,27 @@ static void json_has_every_figure_with_its_chance_value(void **state)
     assert_string_equal(json_string_value(json_array_get(json_object_get(o, "warnings"), 0)),
                         "cut at byte 7");
     json_decref(o);
+    end(&r);
+}
+
+static void pictures_are_listed_with_their_captions(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "truth", "sent", "placed", "rebuilt" };
+    sherd_audit r = a_report(), none = { 0 };
+    for (size_t i = 0; i < 4; i++) {
+        const sherd_audit_picture *p = sherd_audit_picture_at(&r, i);
+        assert_non_null(p);
+        assert_string_equal(p->name, names[i]);
+        assert_int_equal(p->rows, 2);
+        assert_int_equal(p->cols, 9);
+        assert_int_equal(p->pixels[0], 18 * i);
+        assert_int_equal(p->pixels[17], 18 * i + 17);
+    }
+    assert_string_equal(sherd_audit_picture_at(&r, 1)->caption,
+                        "what node-1 was sent of them, each value in its place");
+    assert_null(sherd_audit_picture_at(&r, 4));
+    assert_null(sherd_audit_picture_at(&none, 0));
     end(&r);
 }
 
@@ -318,6 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_has_every_figure_with_its_chance_value),
+        cmocka_unit_test(pictures_are_listed_with_their_captions),
         cmocka_unit_test(a_page_loads_nothing_and_escapes_all_texts),
         cmocka_unit_test(a_page_begins_with_figures_and_marks_what_was_found),
         cmocka_unit_test(a_page_has_bars_for_fractions_and_whole_names),
