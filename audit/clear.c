@@ -313,13 +313,22 @@ static uint8_t shade(double v)
     return (uint8_t)(v <= 0 ? 0 : v >= 1 ? 255 : lrint(255 * v));
 }
 
+/* Residues of several primes are joined to centred numbers, those of one prime are not negative. */
+static double lowest(const sherd__sheaf *h)
+{
+    double low = INFINITY;
+    for (size_t i = 0; i < h->kept * h->cols; i++) low = fmin(low, h->values[i]);
+    return low;
+}
+
 int sherd__clear_draw(sherd__gallery *g, const sherd__counting *k, const sherd__truth *t,
                       const size_t *to, const double *better)
 {
     const sherd__sheaf *h = &k->s->sheaves[k->sheaf];
     size_t cols = t->a.cols,
            rows = k->tests < SHERD__CLEAR_PICTURES ? k->tests : SHERD__CLEAR_PICTURES;
-    double scale = k->s->largest > 0 ? 1 / k->s->largest : 0;
+    double low = k->in_place ? lowest(h) : 0, high = k->s->largest,
+           scale = high > low ? 1 / (high - low) : 0;
     sherd__gallery o = { 0 };
     double *line = sherd__calloc(cols, sizeof *line);
     if (!line || sherd__gallery_init(&o, k->who, rows, cols)) {
@@ -336,9 +345,9 @@ int sherd__clear_draw(sherd__gallery *g, const sherd__counting *k, const sherd__
             rebuilt[i * cols + c] = shade(better[pick * cols + c]);
         }
         for (size_t j = 0; j < h->cols; j++) {
-            uint8_t v = shade(h->values[r * h->cols + j] * scale);
-            if (k->col[k->first + j] != SHERD__TRUTH_NONE)
-                sent[i * cols + k->col[k->first + j]] = v;
+            uint8_t v = shade((h->values[r * h->cols + j] - low) * scale);
+            size_t at = k->in_place ? to[k->first + j] : k->col[k->first + j];
+            if (at < cols) sent[i * cols + at] = v;
             if (to[k->first + j] != SHERD__ASSIGN_NONE) placed[i * cols + to[k->first + j]] = v;
         }
     }

@@ -12,6 +12,8 @@ typedef struct sherd__counting {
     const char *who, *subject;
     uint32_t *col, *alike; /* by column of the view, as sherd__truth_columns returns them */
     size_t sheaf, first;   /* the widest aligned sheaf and its first column */
+    bool in_place;         /* coded operands: values are residues, and a column's place is known,
+                              while `col` has the first of equal columns */
     uint32_t *row;         /* by kept row of that sheaf: the row of A, or SHERD__TRUTH_NONE */
     size_t *test, tests;   /* rows of that sheaf on which attacks are counted */
     double scale;          /* factor from A's values to the scale of the public ones */

@@ -214,7 +214,7 @@ static int attack_blocks(const sherd__attack *by, const part *of, const sherd__c
     const sherd__public *pub = by->pub;
     sherd__sheaf f = { 0 };
     sherd__adversary_view s;
-    sherd__counting k = { .who = by->who };
+    sherd__counting k = { .who = by->who, .in_place = true };
     sherd__inferred in = { 0 };
     double *x = NULL, *line = NULL;
     size_t *to = NULL, tests = opt->test_rows ? opt->test_rows : SHERD__CLEAR_TEST_ROWS;

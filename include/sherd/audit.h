@@ -216,7 +216,7 @@ typedef struct sherd_audit_picture {
     size_t rows, cols;     /* cols: those of A */
     const uint8_t *pixels; /* rows x cols, row by row: 255 is the largest value; 0 also stands for a
                               value that is not known. Of coded operands, "sent" and "placed" are
-                              shares, and 255 is the modulus */
+                              residues, and 0 to 255 is their range */
 } sherd_audit_picture;
 
 /** Returns the i-th picture of the node sherd_audit_options.show, which belongs to the report; NULL

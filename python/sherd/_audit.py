@@ -41,7 +41,7 @@ class Picture:
             that an attacker rebuilds from them and from the public data
         caption: the same in words
         pixels: rows x columns of A, uint8: 255 is the largest value; 0 also stands for a value that
-            is not known. Of shares, "sent" and "placed" are shares, and 255 is the modulus
+            is not known. Of shares, "sent" and "placed" are residues, and 0 to 255 is their range
     """
 
     name: str
@@ -136,7 +136,9 @@ class Audit(Handle):
 
     def _repr_html_(self) -> str:
         flagged = [[f.who, f.sentence] for f in self.flagged]
-        return table_html([], self._rows()) + (table_html([], flagged) if flagged else "")
+        return table_html([], self._rows(), left=2) + (
+            table_html([], flagged, left=2) if flagged else ""
+        )
 
 
 def _options(

@@ -11,7 +11,7 @@ from ._errors import Error, InvalidArgument, WrongShape, call
 from ._library import ffi, lib, new, path_of, text_of
 from ._options import PathLike, ProductOptions, product_options
 from ._reading import read
-from ._record import size_text, table_html, table_text, time_text
+from ._record import notes_html, size_text, table_html, table_text, time_text
 from ._records import Forecast
 from ._worker import ProgressOption, Worker, run_alone
 
@@ -107,8 +107,7 @@ class Plan:
         return f"<Plan: {self._title()}, {len(self)} choices>"
 
     def _repr_html_(self) -> str:
-        notes = table_html([], [[x] for x in self._notes()])
-        return f"<p>{self._title()}</p>{table_html(*self._table())}{notes}"
+        return notes_html([self._title()]) + table_html(*self._table()) + notes_html(self._notes())
 
 
 def _choice(choices: Any, i: int) -> Choice:

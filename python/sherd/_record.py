@@ -45,11 +45,17 @@ def value_text(value: Any, unit: str = "") -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def table_html(head: list[str], rows: list[list[str]]) -> str:
-    """Returns a table for a notebook."""
+def table_html(head: list[str], rows: list[list[str]], left: int = 1) -> str:
+    """Returns a table for a notebook; the first `left` columns are aligned to the left."""
 
     def line(tag: str, cells: list[str]) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
+        begin = [
+            f'<{tag} style="text-align: {"left" if i < left else "right"}">'
+            for i in range(len(cells))
+        ]
+        return (
+            "<tr>" + "".join(f"{b}{html.escape(c)}</{tag}>" for b, c in zip(begin, cells)) + "</tr>"
+        )
 
     return (
         "<table>"
@@ -58,6 +64,11 @@ def table_html(head: list[str], rows: list[list[str]]) -> str:
         + "".join(line("td", row) for row in rows)
         + "</tbody></table>"
     )
+
+
+def notes_html(notes: list[str]) -> str:
+    """Returns sentences for a notebook, each on a line."""
+    return f"<p>{'<br>'.join(html.escape(x) for x in notes)}</p>"
 
 
 def table_text(head: list[str], rows: list[list[str]], left: int = 1) -> str:
@@ -92,4 +103,4 @@ class Record:
         return table_text([], self._rows(), left=2)
 
     def _repr_html_(self) -> str:
-        return table_html([], self._rows())
+        return table_html([], self._rows(), left=2)

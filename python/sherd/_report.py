@@ -9,7 +9,7 @@ from typing import Any, Optional
 from ._errors import call
 from ._library import ffi, new
 from ._reading import read
-from ._record import size_text, table_html, table_text, time_text
+from ._record import notes_html, size_text, table_html, table_text, time_text
 from ._records import Check, Distance, ReportFields, ReportNode
 
 
@@ -99,7 +99,7 @@ class Report(ReportFields):
         return "\n".join([table_text(*self._table(), left=2), *self._notes()])
 
     def _repr_html_(self) -> str:
-        return table_html(*self._table()) + table_html([], [[note] for note in self._notes()])
+        return table_html(*self._table(), left=2) + notes_html(self._notes())
 
 
 def report_of(

@@ -52,8 +52,8 @@ def test_wrong_arguments(record, tmp_path):
 
 
 def test_pictures_of_what_one_node_knows(tmp_path):
-    digits = sherd.load_data("mnist", examples=300)
-    x, public = digits.x[:120].astype(np.uint8), digits.validation_x.astype(np.uint8)
+    digits = sherd.load_data("mnist", examples=150)
+    x, public = digits.x[:60], digits.validation_x
     for scheme, show in (("permute", 2), ("share", 1)):
         with sherd.Cluster(3, scheme=scheme, record=tmp_path / scheme) as c:
             c.multiply(x, RNG.random((784, 4)))
@@ -68,5 +68,6 @@ def test_pictures_of_what_one_node_knows(tmp_path):
             assert "node-2 was sent" in a.pictures[1].caption
             assert (sent == truth)[sent > 0].all() and 0 < np.sum(sent > 0) < np.sum(truth > 0)
         else:  # bytes that are not those of the rows
-            assert a.flagged == [] and np.mean((sent == truth)[sent > 0]) < 0.1
+            assert np.mean(sent > 0) > 0.9 and a.flagged == []
+            assert np.mean((sent == truth)[sent > 0]) < 0.1
     assert sherd.simulate_audit("permute", 3, data=x).pictures == []

@@ -410,8 +410,8 @@ static void row_ranges_of_plain_are_stacked(void **state)
 /* --- shares ----------------------------------------------------------------------------------- */
 
 /* Attacks one share of a code of one block, hidden by a mask or not: modulo a prime of 23 bits, or
- * modulo primes below 256, of which none holds a number that was coded. */
-static void attack_share(sherd__findings *l, bool hidden, bool bytes)
+ * modulo primes below 256, of which none holds a number that was coded. g: its pictures, or NULL. */
+static void attack_share(sherd__findings *l, bool hidden, bool bytes, sherd__gallery *g)
 {
     static uint32_t share[4][N * K];
     const uint32_t *index[4] = { share[0], share[1], share[2], share[3] };
@@ -437,9 +437,8 @@ static void attack_share(sherd__findings *l, bool hidden, bool bytes)
     memset(l, 0, sizeof *l);
     assert_int_equal(sherd__truth_open_scaled(&t, all(), NULL, 0, 255 * scale, NULL), 0);
     t.labels = labels;
-    assert_int_equal(sherd__audit_coded(&(sherd__attack){ "node-1", &t, &pub, l, NULL }, &seen, 0,
-                                        &opt, NULL),
-                     0);
+    assert_int_equal(
+        sherd__audit_coded(&(sherd__attack){ "node-1", &t, &pub, l, g }, &seen, 0, &opt, NULL), 0);
     assert_int_equal(sherd__findings_judge(l, SHERD__AUDIT_FAMILY), 0);
     sherd__truth_fini(&t);
 }
@@ -447,7 +446,7 @@ static void attack_share(sherd__findings *l, bool hidden, bool bytes)
 static void reveals_nothing(bool bytes)
 {
     sherd__findings l;
-    attack_share(&l, true, bytes);
+    attack_share(&l, true, bytes, NULL);
     assert_in_range(l.len, 8, 8);
     for (size_t i = 0; i < l.len; i++) {
         if (l.list[i].flagged) fail_msg("%s", l.list[i].sentence);
@@ -463,10 +462,42 @@ static void a_share_reveals_nothing(void **state)
     reveals_nothing(true);
 }
 
+/* A has columns of zeros, which are equal; those of the share are not. */
+static void draws_noise_in_every_column(bool bytes)
+{
+    sherd__findings l;
+    sherd__gallery g = { 0 };
+    attack_share(&l, true, bytes, &g);
+    const sherd_audit_picture *truth = &g.picture[0], *sent = &g.picture[1];
+    assert_true(g.len == SHERD__GALLERY && truth->rows == 10 && truth->cols == K);
+    size_t blank = 0, all = 0;
+    for (size_t c = 0; c < K; c++) {
+        unsigned sum = 0, ink = 0;
+        for (size_t r = 0; r < sent->rows; r++) {
+            sum += sent->pixels[r * K + c];
+            ink += truth->pixels[r * K + c];
+        }
+        blank += ink == 0;
+        all += sum;
+        assert_in_range(sum, 150, 2400); /* ten bytes with the mean 127 */
+    }
+    assert_true(blank > 10);
+    assert_in_range(all / (10 * K), 120, 135);
+    sherd__gallery_fini(&g);
+    sherd__findings_fini(&l);
+}
+
+static void the_picture_of_a_share_is_noise_in_every_column(void **state)
+{
+    (void)state;
+    draws_noise_in_every_column(false);
+    draws_noise_in_every_column(true);
+}
+
 static void is_flagged_without_a_mask(bool bytes)
 {
     sherd__findings l;
-    attack_share(&l, false, bytes);
+    attack_share(&l, false, bytes, NULL);
     const sherd_audit_finding *own = find(&l, "verbatim", "fraction of the entries of A");
     assert_true(own->flagged && own->value == 1 && own->chance < 1e-6);
     assert_true(find(&l, "zero mask", "F1")->flagged);
@@ -583,6 +614,7 @@ int main(void)
         cmocka_unit_test(aligned_sheaves_are_joined_side_by_side),
         cmocka_unit_test(row_ranges_of_plain_are_stacked),
         cmocka_unit_test(a_share_reveals_nothing),
+        cmocka_unit_test(the_picture_of_a_share_is_noise_in_every_column),
         cmocka_unit_test(a_share_without_a_mask_is_flagged),
         cmocka_unit_test(linear_equations_are_solved),
         cmocka_unit_test(invalid_labels_are_refused),
