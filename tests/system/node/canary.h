@@ -65,6 +65,16 @@ static inline int canary_end(void **s)
     return system(line);
 }
 
+/* Ends what a failed case has left: a stopped node and open links. */
+static inline int canary_after(void **s)
+{
+    (void)s;
+    send_signal(node.pid, SIGCONT);
+    hub_cut(&bad);
+    hub_cut(&good);
+    return 0;
+}
+
 /* Returns the processor time of the thread that runs the node's loop. */
 static inline double loop_ms(void)
 {
@@ -95,8 +105,8 @@ static inline void probe(tie *t, const char *beside)
 }
 
 /* Records of many connections that arrive in the kernel while the node is stopped are available at
- * once afterwards. */
-static inline void crowd_waits(tie *canary, const char *what, int crowd)
+ * once afterwards. Returns how long the canary waited, in ms of the loop. */
+static inline double crowd_waits(tie *canary, const char *what, int crowd)
 {
     uint32_t before = canary->refused;
     for (int64_t until = clock_ms() + 1000; clock_ms() < until;) uv_run(&bad.loop, UV_RUN_NOWAIT);
@@ -108,7 +118,17 @@ static inline void crowd_waits(tie *canary, const char *what, int crowd)
     double ms = loop_ms() - from;
     if (canary->closed) fail_msg("%s: the canary's session has ended: %s", what, canary->text);
     print_message("# %s of %d connections: %.1f ms\n", what, crowd, ms);
-    if (ms > MOST_MS) fail_msg("%s: the canary waited for %.0f ms of the loop", what, ms);
+    return ms;
+}
+
+/* Returns whether the canary waited too long and the attack is to be repeated; fails the test after
+ * three attempts. Where other processes evict the loop's caches, or a hypervisor takes the
+ * processor, one attempt may take several times as long; a defect takes too long each time. */
+static inline bool crowd_again(const char *what, double ms, int *attempts)
+{
+    if (ms <= MOST_MS) return false;
+    if (++*attempts == 3) fail_msg("%s: the canary waited for %.0f ms of the loop", what, ms);
+    return true;
 }
 
 /* Both loops must run, since a session whose loop does not run counts as lost. */

@@ -25,7 +25,16 @@ typedef struct hub {
     uv_timer_t limit;
     bool late;
     sherd_identity *me;
+    struct tie_end *open; /* of the links that are not gone */
 } hub;
+
+/* The owner of a link. It outlives the test's tie if the test fails. */
+typedef struct tie_end {
+    hub *hub;
+    sherd__link *link;
+    struct tie *tie; /* NULL after the test has failed */
+    struct tie_end *next;
+} tie_end;
 
 typedef struct tie {
     sherd__link *link;
@@ -55,8 +64,21 @@ static inline void hub_open(hub *h)
     assert_int_equal(sherd_identity_new(&h->me, NULL), SHERD_OK);
 }
 
+/* Closes the links that a failed test left open. Its ties, which were on its stack, are not used. */
+static inline void hub_cut(hub *h)
+{
+    uv_timer_stop(&h->limit);
+    for (tie_end *end = h->open; end; end = end->next) end->tie = NULL;
+    for (tie_end *end = h->open, *next; end; end = next) {
+        next = end->next;
+        sherd__link_close(end->link, 0, "test has failed");
+    }
+    while (h->open) uv_run(&h->loop, UV_RUN_ONCE);
+}
+
 static inline void hub_close(hub *h)
 {
+    hub_cut(h);
     uv_close((uv_handle_t *)&h->limit, NULL);
     uv_run(&h->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&h->loop), 0);
@@ -90,8 +112,12 @@ static inline void tie_result(tie *t, sherd__event *e)
 
 static inline void tie_event(void *ctx, sherd__link *l, sherd__event *e)
 {
-    tie *t = ctx;
+    tie *t = ((tie_end *)ctx)->tie;
     (void)l;
+    if (!t) {
+        if (e->kind == SHERD__EV_RESULT) sherd__fragment_free(e->fragment);
+        return;
+    }
     switch (e->kind) {
     case SHERD__EV_READY:
         t->ready = true;
@@ -113,19 +139,32 @@ static inline void tie_event(void *ctx, sherd__link *l, sherd__event *e)
 
 static inline void tie_gone(void *ctx, sherd__link *l)
 {
+    tie_end *end = ctx, **at = &end->hub->open;
     (void)l;
-    ((tie *)ctx)->gone = true;
+    if (end->tie) end->tie->gone = true;
+    while (*at != end) at = &(*at)->next;
+    *at = end->next;
+    free(end);
+}
+
+static inline void tie_begin_as(hub *h, const sherd_identity *me, tie *t, const sherd__peer *p)
+{
+    tie_end *end = calloc(1, sizeof *end);
+    assert_non_null(end);
+    memset(t, 0, sizeof *t);
+    sherd__link_options o = { .loop = &h->loop,
+                              .identity = me,
+                              .owner = { tie_event, tie_gone, end } };
+    o.session.role = SHERD__COORDINATOR;
+    o.session.hello = (sherd__hello){ .minor_max = SHERD__MINOR, .software = "sherd tests" };
+    assert_int_equal(sherd__link_connect(&t->link, &o, p->host, p->port, &p->key, NULL), SHERD_OK);
+    *end = (tie_end){ h, t->link, t, h->open };
+    h->open = end;
 }
 
 static inline void tie_begin(hub *h, tie *t, const sherd__peer *p)
 {
-    memset(t, 0, sizeof *t);
-    sherd__link_options o = { .loop = &h->loop,
-                              .identity = h->me,
-                              .owner = { tie_event, tie_gone, t } };
-    o.session.role = SHERD__COORDINATOR;
-    o.session.hello = (sherd__hello){ .minor_max = SHERD__MINOR, .software = "sherd tests" };
-    assert_int_equal(sherd__link_connect(&t->link, &o, p->host, p->port, &p->key, NULL), SHERD_OK);
+    tie_begin_as(h, h->me, t, p);
 }
 
 static inline void tie_up(hub *h, tie *t, const sherd__peer *p)

@@ -16,6 +16,14 @@ static int begin(void **s)
     return 0;
 }
 
+static int cut(void **s)
+{
+    (void)s;
+    hub_cut(&mine);
+    hub_cut(&other);
+    return 0;
+}
+
 static int end(void **s)
 {
     (void)s;
@@ -393,20 +401,21 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "launcher") == 0) launcher();
     if (argc > 1 && strcmp(argv[1], "node") == 0) return starter_of_itself();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(local_nodes_serve_only_the_coordinator_that_started_them),
-        cmocka_unit_test(no_secret_is_in_a_nodes_command_line_or_environment),
-        cmocka_unit_test(the_death_of_a_node_is_reported_with_its_status),
-        cmocka_unit_test(a_stopped_node_is_killed_without_the_grace_period),
-        cmocka_unit_test(a_stopped_node_does_not_count_as_ended),
-        cmocka_unit_test(programs_that_are_not_nodes_are_reported_with_the_reason),
-        cmocka_unit_test(a_program_that_starts_itself_as_a_node_does_not_recurse),
-        cmocka_unit_test(a_program_without_a_slash_is_searched_in_path),
-        cmocka_unit_test(a_program_that_does_not_name_the_command_never_starts_itself),
-        cmocka_unit_test(an_interrupt_ends_the_start_and_leaves_nothing_behind),
-        cmocka_unit_test(killing_the_parent_ends_its_nodes),
-        cmocka_unit_test(nodes_that_use_all_cores_are_bound_to_cores_of_their_own),
-        cmocka_unit_test(other_nodes_are_not_bound),
-        cmocka_unit_test(twenty_nodes_listen_within_the_deadline),
+        cmocka_unit_test_teardown(local_nodes_serve_only_the_coordinator_that_started_them, cut),
+        cmocka_unit_test_teardown(no_secret_is_in_a_nodes_command_line_or_environment, cut),
+        cmocka_unit_test_teardown(the_death_of_a_node_is_reported_with_its_status, cut),
+        cmocka_unit_test_teardown(a_stopped_node_is_killed_without_the_grace_period, cut),
+        cmocka_unit_test_teardown(a_stopped_node_does_not_count_as_ended, cut),
+        cmocka_unit_test_teardown(programs_that_are_not_nodes_are_reported_with_the_reason, cut),
+        cmocka_unit_test_teardown(a_program_that_starts_itself_as_a_node_does_not_recurse, cut),
+        cmocka_unit_test_teardown(a_program_without_a_slash_is_searched_in_path, cut),
+        cmocka_unit_test_teardown(a_program_that_does_not_name_the_command_never_starts_itself,
+                                  cut),
+        cmocka_unit_test_teardown(an_interrupt_ends_the_start_and_leaves_nothing_behind, cut),
+        cmocka_unit_test_teardown(killing_the_parent_ends_its_nodes, cut),
+        cmocka_unit_test_teardown(nodes_that_use_all_cores_are_bound_to_cores_of_their_own, cut),
+        cmocka_unit_test_teardown(other_nodes_are_not_bound, cut),
+        cmocka_unit_test_teardown(twenty_nodes_listen_within_the_deadline, cut),
     };
     return cmocka_run_group_tests_name("node/launch", tests, begin, end);
 }

@@ -17,6 +17,13 @@ static int begin(void **s)
     return 0;
 }
 
+static int cut(void **s)
+{
+    (void)s;
+    hub_cut(&mine);
+    return 0;
+}
+
 static int end(void **s)
 {
     (void)s;
@@ -103,10 +110,11 @@ static void a_node_that_is_not_listed_behaves(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(garbage_wrong_lengths_and_repeated_or_unrequested_results_end_the_session),
-        cmocka_unit_test(wrong_values_arrive_well_formed),
-        cmocka_unit_test(a_refusing_node_sends_its_reason),
-        cmocka_unit_test(a_node_that_is_not_listed_behaves),
+        cmocka_unit_test_teardown(
+            garbage_wrong_lengths_and_repeated_or_unrequested_results_end_the_session, cut),
+        cmocka_unit_test_teardown(wrong_values_arrive_well_formed, cut),
+        cmocka_unit_test_teardown(a_refusing_node_sends_its_reason, cut),
+        cmocka_unit_test_teardown(a_node_that_is_not_listed_behaves, cut),
     };
     return cmocka_run_group_tests_name("node/misbehave", tests, begin, end);
 }

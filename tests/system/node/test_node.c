@@ -51,6 +51,14 @@ static int begin(void **s)
     return 0;
 }
 
+static int cut(void **s)
+{
+    (void)s;
+    hub_cut(&mine);
+    hub_cut(&other);
+    return 0;
+}
+
 static int end(void **s)
 {
     (void)s;
@@ -445,21 +453,23 @@ static void a_record_contains_every_byte_that_the_session_counted(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_prints_its_line_and_serves_allowed_coordinators),
-        cmocka_unit_test(an_unknown_key_is_rejected_and_both_sides_are_informed),
-        cmocka_unit_test(the_address_in_the_allow_list_is_compared),
-        cmocka_unit_test(two_coordinators_share_a_node_and_cannot_name_each_others_blocks),
-        cmocka_unit_test(blocks_beyond_the_budget_are_refused_and_memory_stays_below_it),
-        cmocka_unit_test(sighup_reads_the_allow_list_again),
-        cmocka_unit_test(sigterm_sends_a_goodbye),
-        cmocka_unit_test(a_node_ends_while_it_computes),
-        cmocka_unit_test(a_wrong_dgemm_prevents_a_node_from_starting),
-        cmocka_unit_test(a_dgemm_that_is_wrong_in_modular_products_only_does_so_too),
-        cmocka_unit_test(a_passed_self_test_is_not_repeated_by_a_quick_one),
-        cmocka_unit_test(a_passed_self_test_says_nothing_of_another_variable),
-        cmocka_unit_test(a_port_in_use_is_reported),
-        cmocka_unit_test(missing_and_empty_keys_and_lists_are_reported),
-        cmocka_unit_test(a_record_contains_every_byte_that_the_session_counted),
+        cmocka_unit_test_teardown(a_node_prints_its_line_and_serves_allowed_coordinators, cut),
+        cmocka_unit_test_teardown(an_unknown_key_is_rejected_and_both_sides_are_informed, cut),
+        cmocka_unit_test_teardown(the_address_in_the_allow_list_is_compared, cut),
+        cmocka_unit_test_teardown(two_coordinators_share_a_node_and_cannot_name_each_others_blocks,
+                                  cut),
+        cmocka_unit_test_teardown(blocks_beyond_the_budget_are_refused_and_memory_stays_below_it,
+                                  cut),
+        cmocka_unit_test_teardown(sighup_reads_the_allow_list_again, cut),
+        cmocka_unit_test_teardown(sigterm_sends_a_goodbye, cut),
+        cmocka_unit_test_teardown(a_node_ends_while_it_computes, cut),
+        cmocka_unit_test_teardown(a_wrong_dgemm_prevents_a_node_from_starting, cut),
+        cmocka_unit_test_teardown(a_dgemm_that_is_wrong_in_modular_products_only_does_so_too, cut),
+        cmocka_unit_test_teardown(a_passed_self_test_is_not_repeated_by_a_quick_one, cut),
+        cmocka_unit_test_teardown(a_passed_self_test_says_nothing_of_another_variable, cut),
+        cmocka_unit_test_teardown(a_port_in_use_is_reported, cut),
+        cmocka_unit_test_teardown(missing_and_empty_keys_and_lists_are_reported, cut),
+        cmocka_unit_test_teardown(a_record_contains_every_byte_that_the_session_counted, cut),
     };
     return cmocka_run_group_tests_name("node/node", tests, begin, end);
 }
