@@ -29,19 +29,31 @@ static int end_field(sherd__buf *row, bool last)
     return sherd__buf_append(row, last ? "\n" : ",", 1);
 }
 
+/* Outputs of a network for classes are not classes: with cross-entropy they are logits, the inputs
+ * of the softmax. The output for one value has the name of the target. */
+static int add_output_name(sherd__buf *row, const sherd_model *m, size_t i, size_t width)
+{
+    const sherd__namelist *target = &m->schema.target;
+    const sherd__recipe *r = &m->recipe->recipe;
+    const char *what = r->loss == SHERD__LOSS_CROSS_ENTROPY ? "logit" : "output",
+               *class = sherd_model_class_name(m, i);
+    char name[SHERD__NAME_MAX + 32];
+    if (r->target_values && target->len == width) return add_text(row, target->at[i]);
+    if (class) snprintf(name, sizeof name, "%s_%s", what, class);
+    else snprintf(name, sizeof name, "%s%zu", what, i);
+    return add_text(row, name);
+}
+
 static int add_header(sherd__buf *row, const sherd_model *m, size_t width, bool labels)
 {
     const sherd__namelist *target = &m->schema.target;
-    char number[32];
     int err = 0;
     if (labels) {
         err = add_text(row, target->len > 0 ? target->at[0] : "label");
         return err ? err : end_field(row, true);
     }
     for (size_t i = 0; i < width && !err; i++) {
-        const char *name = sherd_model_class_name(m, i);
-        snprintf(number, sizeof number, "output%zu", i);
-        err = add_text(row, name ? name : number);
+        err = add_output_name(row, m, i, width);
         if (!err) err = end_field(row, i + 1 == width);
     }
     return err;

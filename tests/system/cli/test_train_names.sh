@@ -86,8 +86,8 @@ assert abs(sum(c['counts'][i][i] for i in range(3)) / 30 - d['accuracy']) < 1e-1
 report $? "the labels of a .csv are matched by name and give a confusion matrix"
 run predict a.npz marked.csv -o - ; [ "$(head -c 6 out | tail -c 5)" = NUMPY ] && grep -q '^30 labelled examples' err
 report $? "the matrix is not mixed into a result on standard output"
-run predict a.npz test.csv -o q.csv -q && [ "$(head -n 1 q.csv)" = Virginica,setosa,versicolor ]
-report $? "outputs are written as a .csv with the classes above them"
+run predict a.npz test.csv -o q.csv -q && [ "$(head -n 1 q.csv)" = logit_Virginica,logit_setosa,logit_versicolor ]
+report $? "the header of a .csv of outputs says that they are logits, and of which classes"
 sed 's/note/id/; s/length/height/' test.csv >bad.csv
 run predict a.npz bad.csv -o q.npy
 [ $code = 3 ] && [ ! -e q.npy ] && grep -qF "bad.csv:1:1: expected a column 'length' in the header, found none of that name" err &&

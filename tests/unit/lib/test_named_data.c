@@ -423,8 +423,9 @@ static void predictions_are_written_with_names(void **s)
     assert_int_equal(sherd_model_predictions_save(m, in("y.csv"), v, true, NULL), 0);
     assert_string_equal(read_text("y.csv"), "kind\n\"rose, red\"\ntulip\n");
     assert_int_equal(sherd_model_predictions_save(m, in("y.csv"), v, false, NULL), 0);
-    assert_string_equal(read_text("y.csv"),
-                        "aster,\"rose, red\",tulip\n1,2.5,0\n-1,0.10000000000000001,3\n");
+    assert_string_equal(
+        read_text("y.csv"),
+        "logit_aster,\"logit_rose, red\",logit_tulip\n1,2.5,0\n-1,0.10000000000000001,3\n");
     assert_int_equal(sherd_model_predictions_save(m, in("y.npy"), v, true, NULL), 0);
     sherd_npy *f;
     assert_int_equal(sherd_npy_open(&f, in("y.npy"), NULL), 0);
@@ -437,19 +438,44 @@ static void predictions_are_written_with_names(void **s)
     assert_string_equal(d.message, "predictions have 2 columns: the network gives 3");
     v.cols = 3;
     sherd_model_free(m);
-    write_text("numbers.csv", "1,2,0\n3,4,1\n5,6,2\n");
-    sherd_recipe *r = recipe("");
+}
+
+/* The model of a network of this recipe before its training. */
+static void expect_header(const char *recipe_text, const char *data, size_t width, bool labels,
+                          const char *header)
+{
+    const double y[] = { 1, 2, 3 };
+    sherd_recipe *r;
     sherd_training *t;
-    const sherd_data_source from = { .size = sizeof from, .path = in("numbers.csv") };
-    assert_int_equal(sherd_recipe_set(r, "batch", "all", NULL), 0);
-    assert_int_equal(sherd_training_new(&t, r, &from, NULL, NULL), 0);
-    m = sherd_training_model(t);
-    assert_int_equal(sherd_model_predictions_save(m, in("y.csv"), v, true, NULL), 0);
-    assert_string_equal(read_text("y.csv"), "label\n1\n2\n");
-    assert_int_equal(sherd_model_predictions_save(m, in("y.csv"), v, false, NULL), 0);
-    assert_int_equal(strncmp(read_text("y.csv"), "output0,output1,output2\n", 24), 0);
+    sherd_diag d = { 0 };
+    write_text("own.csv", data);
+    const sherd_data_source from = { .size = sizeof from, .path = in("own.csv") };
+    if (sherd_recipe_parse(&r, recipe_text, NULL, &d) || sherd_training_new(&t, r, &from, NULL, &d))
+        fail_msg("%s", d.message);
+    assert_int_equal(sherd_model_predictions_save(sherd_training_model(t), in("y.csv"),
+                                                  sherd_view_c(y, SHERD_F64, 1, width), labels,
+                                                  NULL),
+                     0);
+    const char *text = read_text("y.csv");
+    if (strncmp(text, header, strlen(header)) != 0) fail_msg("%s: found %s", header, text);
     sherd_training_free(t);
     sherd_recipe_free(r);
+}
+
+static void a_header_says_what_the_outputs_are(void **s)
+{
+    (void)s;
+#define OF(loss, targets, width)                                                                   \
+    "input = 2\nlayer = dense " width "\nloss = " loss "\ndata = file\ntargets = " targets         \
+    "\nbatch = all\nepochs = 1\nrate = 0.1\n"
+    const char *numbers = "1,2,0\n3,4,1\n5,6,2\n", *names = "a,b,c\n1,2,x\n3,4,y\n5,6,z\n";
+    expect_header(OF("cross-entropy", "labels", "3"), numbers, 3, true, "label\n2\n");
+    expect_header(OF("cross-entropy", "labels", "3"), numbers, 3, false, "logit0,logit1,logit2\n");
+    expect_header(OF("squared", "labels", "3"), numbers, 3, false, "output0,output1,output2\n");
+    expect_header(OF("squared", "labels", "3"), names, 3, false, "output_x,output_y,output_z\n");
+    expect_header(OF("squared", "values", "1"), "a,b,price\n1,2,3\n3,4,5\n", 1, false, "price\n");
+    expect_header(OF("squared", "values", "1"), "1,2,3\n3,4,5\n", 1, false, "output0\n");
+#undef OF
 }
 
 static void a_node_reads_columns_and_classes_by_name(void **s)
@@ -517,6 +543,7 @@ int main(void)
         cmocka_unit_test(columns_with_equal_names_have_no_names),
         cmocka_unit_test(members_that_no_training_writes_are_refused),
         cmocka_unit_test(predictions_are_written_with_names),
+        cmocka_unit_test(a_header_says_what_the_outputs_are),
         cmocka_unit_test(a_node_reads_columns_and_classes_by_name),
         cmocka_unit_test(any_failed_allocation_is_an_error_and_leaves_nothing),
     };
