@@ -449,7 +449,8 @@ const char *sherd__cli_bytes(uint64_t n, char out[24])
 const char *sherd__cli_seconds(double s, char out[24])
 {
     if (!(s >= 0)) s = 0;
-    if (s < 0.0995) snprintf(out, 24, "%.1f ms", s * 1e3);
+    if (s > 0 && s < 0.0009995) snprintf(out, 24, "%.0f us", s * 1e6);
+    else if (s < 0.0995) snprintf(out, 24, "%.1f ms", s * 1e3);
     else if (s < 9.995) snprintf(out, 24, "%.2f s", s);
     else if (s < 99.95) snprintf(out, 24, "%.1f s", s);
     else if (s < 5999.5)
