@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/diag.h"
 #include "core/options.h"
+#include "crypto/aggregate.h"
 #include "crypto/privacy.h"
 #include "lib/train/training.h"
 #include "node/secure/policy.h"
@@ -63,6 +64,54 @@ static void warn_rows(const sherd_training *t)
                         ") refuse this training; --examples %" PRIu64 " adds empty places, or "
                         "choose another --batch",
                         last, s->places, usual.rows_min, s->places - last + usual.rows_min);
+}
+
+static double cost_of(const sherd_training *t, double noise)
+{
+    uint32_t colluding = t->o.colluding ? t->o.colluding : 1;
+    const sherd__privacy_round r = {
+        .threshold = t->o.survivors ? t->o.survivors
+                                    : sherd__aggregate_threshold(t->o.nodes, colluding),
+        .colluding = colluding,
+        .gradient = sherd__network_count(sherd__trainer_network(t->trainer)),
+        .noise = noise,
+    };
+    return sherd__privacy_cost(&r);
+}
+
+/* Returns the least noise, in two digits, with which an example may be in `times` rounds. */
+static double noise_for(const sherd_training *t, double times, double budget)
+{
+    double noise = sqrt(times / (2 * budget)), unit;
+    do {
+        unit = pow(10, floor(log10(noise)) - 1);
+        noise = ceil(noise * 1.001 / unit) * unit;
+    } while (times * cost_of(t, noise) > budget);
+    return noise;
+}
+
+/* Warns that nodes with the preset --epsilon end the training before its last round. An example is
+ * in one round of each epoch. Only nodes know what earlier trainings have spent. */
+static void warn_budget(const sherd_training *t)
+{
+    const sherd__training_secure *s = &t->secure;
+    const sherd__policy usual = SHERD__POLICY_DEFAULT;
+    if (t->o.simulate || !(t->o.noise > 0)) return;
+    uint64_t windows = (s->places + s->rows - 1) / s->rows,
+             rounds = sherd__trainer_steps(t->trainer);
+    double budget = sherd__privacy_rho(usual.epsilon, usual.delta), cost = cost_of(t, t->o.noise),
+           times = (double)(rounds / windows + (rounds % windows != 0));
+    if (times * cost <= budget) return;
+    double noise = noise_for(t, times, budget), paid = floor(budget / cost);
+    char fewer[64] = "", more[64] = "choose fewer epochs";
+    if (noise <= SHERD__PRIVACY_NOISE_MAX)
+        snprintf(more, sizeof more, "choose --noise %.10g or more", noise);
+    if (paid > 0) snprintf(fewer, sizeof fewer, ", or --epochs %.0f", paid);
+    sherd__training_log(t, SHERD_LOG_WARN,
+                        "with --noise %g, nodes with the preset --epsilon (%g) end this training "
+                        "after %.0f of %" PRIu64 " rounds, which cost epsilon %.3g in all; %s%s",
+                        t->o.noise, usual.epsilon, paid * (double)windows, rounds,
+                        sherd__privacy_epsilon(times * cost, usual.delta), more, fewer);
 }
 
 /* A round has the same number of places at each node, at least one. */
@@ -144,9 +193,10 @@ int sherd__training_secure_trainer(sherd_training *t, sherd_diag *d)
     r.order = SHERD__ORDER_GIVEN;
     /* Simulated nodes hide nothing and have new keys each time, so no list can identify them. */
     int err = t->o.simulate ? SHERD_OK : sherd__training_keep_sums(t, &s->sums, d);
-    return err ? err
-               : sherd__trainer_new(&t->trainer, &r, &s->stand_in, &t->data->validation, t->seed,
-                                    d);
+    if (!err)
+        err = sherd__trainer_new(&t->trainer, &r, &s->stand_in, &t->data->validation, t->seed, d);
+    if (!err) warn_budget(t);
+    return err;
 }
 
 int sherd__training_secure_open(sherd_training *t, const sherd__gradients_options *g, sherd_diag *d)

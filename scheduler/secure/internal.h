@@ -57,6 +57,7 @@ struct sherd__secure_job {
     uint32_t bound_least; /* smallest number of survivors that a roster of these nodes may need */
     int refused;          /* code of the last refusal of a JOIN or ROSTER, and its text */
     char refusal[SHERD__TEXT_MAX + 420];
+    char withheld[SHERD__TEXT_MAX + 420]; /* the last refusal of a gradient by a node's policy */
     uint8_t *blames; /* nodes x nodes: 1 if the row's node cannot open a piece that the column's
                         node sealed for it, in any round */
     double

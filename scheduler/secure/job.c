@@ -308,6 +308,8 @@ static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *
             j->refused = r->code;
             memcpy(j->refusal, text, sizeof j->refusal);
         }
+        if (op == SHERD__OP_HIDE && r->code == SHERD_EEXPOSURE)
+            memcpy(j->withheld, text, sizeof j->withheld);
         if (op == SHERD__OP_ROSTER) on_disbelief(j, node);
         else sherd__secure_leave_out(j, node);
     }

@@ -282,23 +282,26 @@ static void name_missing(const sherd__secure_job *j, char *out, size_t size)
 
 void sherd__secure_too_few(sherd__secure_job *j, uint32_t have, const char *what)
 {
-    char text[400], missing[200];
-    if (j->bound) {
+    char text[sizeof j->withheld + 400], missing[200];
+    const char *remedy = "start nodes again; --survivors is the number that must be left";
+    if (j->withheld[0]) { /* by the rules of its owner, not a loss */
+        snprintf(text, sizeof text, "%s; too few nodes are left for a sum", j->withheld);
+        remedy = "a node that is started again refuses again, since its ledger keeps what is "
+                 "spent: its owner may change the option; another time, choose more --noise or "
+                 "fewer epochs";
+    } else if (j->bound) {
         name_missing(j, missing, sizeof missing);
         snprintf(text, sizeof text,
                  "a sum over %u nodes was not opened, and a sum over other nodes would reveal data "
                  "of single nodes; missing: %s",
                  j->bound, missing[0] ? missing : "an answer of some");
-        sherd__work_stop(&j->w, SHERD_EFEWNODES,
-                         "start these nodes again; --resume repeats the step over the same nodes, "
-                         "or not at all",
-                         text);
-        return;
+        remedy = "start these nodes again; --resume repeats the step over the same nodes, or not "
+                 "at all";
+    } else {
+        snprintf(text, sizeof text, "%u of %u nodes %s: %u are needed to open the sum", have,
+                 j->a.nodes, what, j->a.threshold);
     }
-    snprintf(text, sizeof text, "%u of %u nodes %s: %u are needed to open the sum", have,
-             j->a.nodes, what, j->a.threshold);
-    sherd__work_stop(&j->w, SHERD_EFEWNODES,
-                     "start nodes again; --survivors is the number that must be left", text);
+    sherd__work_stop(&j->w, SHERD_EFEWNODES, remedy, text);
 }
 
 void sherd__secure_waiting(const void *job, uint64_t now_ms, char *out, size_t size)

@@ -114,6 +114,12 @@ train --clip 1 --noise 2 --epochs 40
 [ $code = 7 ] && grep -q "policy: this node's privacy budget is spent (--epsilon)" err &&
     kept=$(grep -c '^upload ' mine-1.npz.ledger) && [ "$kept" -gt 5 ] && [ "$kept" -lt 45 ]
 report $? "an exhausted budget ends a training"
+tr -s '\n ' ' ' <err >flat
+grep -q 'with --noise 2, nodes with the preset --epsilon (8) end this training after 8 of 40 rounds, which cost epsilon 20.6 in all; choose --noise 4.4 or more, or --epochs 8' flat
+report $? "a training that the preset budget does not pay for is warned about before it begins"
+grep -q "policy: this node's privacy budget is spent (--epsilon); too few nodes are left for a sum try: a node that is started again refuses again, since its ledger keeps what is spent: its owner may change the option" flat &&
+    ! grep -q 'start these nodes again\|start nodes again' flat
+report $? "the remedy for a spent budget is not to start nodes again"
 train --clip 1 --noise 2 --epochs 1
 [ $code = 7 ] && [ "$(grep -c '^upload ' mine-1.npz.ledger)" = "$kept" ]
 report $? "an exhausted budget prevents another training"
