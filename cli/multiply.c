@@ -23,10 +23,12 @@ static int print_choices(const sherd__product_run *w, const sherd_choices *choic
     return sherd__cli_json_end(w->cli, obj, d);
 }
 
-static int dry_run(const sherd__product_run *w, sherd_diag *d)
+static int dry_run(sherd__product_run *w, sherd_diag *d)
 {
     sherd_choices *choices;
+    sherd__plan_progress_init(&w->progress, w->cli, "forecast", "parts");
     int err = sherd_operation_choices_new(&choices, w->work, d);
+    sherd__progress_fini(&w->progress);
     if (!err) err = print_choices(w, choices, d);
     sherd_choices_free(choices);
     return err;

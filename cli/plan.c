@@ -15,6 +15,7 @@
 #include "cli/nodes.h"
 #include "cli/operands.h"
 #include "cli/rows.h"
+#include "core/clock.h"
 
 /* ---- forecasts ------------------------------------------------------------------------------- */
 
@@ -202,9 +203,10 @@ static void print_verdict(const sherd_forecast *f, const char *name)
     sherd__cli_seconds(f->own_seconds, own);
     if (f->local)
         snprintf(text, sizeof text,
-                 "in time alone it does not pay: nodes on this machine share its cores; %s, the "
-                 "quickest, takes %s, BLAS on this machine %s (%.3g GF/s)",
-                 name, t, own, f->rates.gflops);
+                 "%snodes on this machine share its cores; %s, the quickest, takes %s, BLAS on "
+                 "this machine %s (%.3g GF/s)",
+                 f->seconds < f->own_seconds ? "" : "in time alone it does not pay: ", name, t, own,
+                 f->rates.gflops);
     else if (f->seconds < f->own_seconds)
         snprintf(text, sizeof text, "it pays: %s takes %s where this machine takes %s (%.3g GF/s)",
                  name, t, own, f->rates.gflops);
@@ -370,17 +372,55 @@ static int print_json(const planning *p, sherd_diag *d)
     return sherd__cli_json_end(p->cli, obj, d);
 }
 
+/* ---- progress -------------------------------------------------------------------------------- */
+
+/* Short calls show nothing. */
+#define PROGRESS_FROM_S 1.0
+
+void sherd__plan_progress(sherd__progress_line *line, const sherd_progress *p)
+{
+    if (p->seconds >= PROGRESS_FROM_S)
+        sherd__progress_update(line, p->done, p->total, NULL, sherd__clock_s());
+}
+
+static void on_progress(void *line, const sherd_progress *p)
+{
+    sherd__plan_progress(line, p);
+}
+
+static void on_read(void *line, const sherd_progress *p)
+{
+    const sherd_progress mib = { .done = p->done >> 20,
+                                 .total = p->total >> 20,
+                                 .seconds = p->seconds };
+    sherd__plan_progress(line, &mib);
+}
+
+void sherd__plan_progress_init(sherd__progress_line *line, const sherd__cli *cli, const char *what,
+                               const char *unit)
+{
+    sherd__progress_init(line, stderr, cli->quiet ? SHERD__PROGRESS_NONE : SHERD__PROGRESS_AUTO,
+                         what, unit, sherd__clock_s());
+}
+
 /* ---- the verb -------------------------------------------------------------------------------- */
 
 static int run_plan(sherd__cli *cli, sherd_diag *d)
 {
-    planning p = {
-        .cli = cli, .with = { .size = sizeof p.with, .hooks = { .interrupted = sherd__cli_stops } }
-    };
+    sherd__progress_line line;
+    planning p = { .cli = cli,
+                   .with = { .size = sizeof p.with,
+                             .hooks = { sherd__cli_stops, NULL, on_read, &line } } };
+    sherd__plan_progress_init(&line, cli, "reading", "MiB");
     int err = open_operands(&p, d);
     if (!err) err = list_choices(&p, d);
+    sherd__progress_fini(&line);
+    p.with.hooks.progress = NULL; /* it would count tasks */
     if (!err) err = find_nodes(&p, d);
+    sherd__plan_progress_init(&line, cli, "forecast", "parts");
+    p.with.hooks.progress = on_progress;
     if (!err) err = sherd_choices_forecast(p.choices, &p.with, d);
+    sherd__progress_fini(&line);
     if (!err) err = sherd_cluster_end(p.cluster, d);
     if (!err && cli->json) err = print_json(&p, d);
     else if (!err) print_table(&p);

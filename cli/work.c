@@ -9,6 +9,7 @@
 #include "cli/nodes.h"
 #include "cli/options.h"
 #include "cli/paths.h"
+#include "cli/plan.h"
 #include "cli/seed.h"
 #include "core/wipe.h"
 #include "sherd/machine.h"
@@ -115,7 +116,9 @@ void sherd__product_progress(sherd__progress_line *line, const sherd_progress *p
 
 static void on_progress(void *ctx, const sherd_progress *p)
 {
-    sherd__product_progress(&((sherd__product_run *)ctx)->progress, p);
+    sherd__product_run *w = ctx;
+    if (w->o.forecast_only) sherd__plan_progress(&w->progress, p);
+    else sherd__product_progress(&w->progress, p);
 }
 
 /* Returns which settings of metadata are given. An explicit default value counts as given. */
@@ -160,7 +163,7 @@ static int read_operation(sherd__product_run *w, sherd_op op, sherd_diag *d)
         .measured = cli->verbose > 0,
         .forecast_only = dry,
         .timeout_ms = sherd__opt_time_ms(cli, "timeout"),
-        .hooks = { sherd__cli_stops, on_log, dry ? NULL : on_progress, w },
+        .hooks = { sherd__cli_stops, on_log, on_progress, w },
     };
     return sherd__nodes_options(&w->nodes, !dry, cli, d);
 }

@@ -46,3 +46,31 @@ int sherd__hooks_step(sherd__hooked *h, uint64_t done, uint64_t total, sherd_dia
     sherd__hooks_progress(h, (sherd_progress){ .done = done, .total = total });
     return sherd__hooks_check(&h->hooks, "interrupted", d);
 }
+
+static bool part_interrupted(void *ctx)
+{
+    return sherd__hooks_interrupted(&((const sherd__hooked_part *)ctx)->all->hooks);
+}
+
+static void part_log(void *ctx, sherd_log_level level, const char *text)
+{
+    const sherd_hooks *h = &((const sherd__hooked_part *)ctx)->all->hooks;
+    h->log(h->ctx, level, text);
+}
+
+static void part_progress(void *ctx, const sherd_progress *p)
+{
+    const sherd__hooked_part *part = ctx;
+    double done = p->total ? (double)p->done / (double)p->total : 1;
+    sherd__hooks_progress(part->all,
+                          (sherd_progress){ .done = part->before +
+                                                    (uint64_t)(done * (double)part->share),
+                                            .total = part->total });
+}
+
+sherd_hooks sherd__hooks_part(sherd__hooked_part *part)
+{
+    const sherd_hooks *h = &part->all->hooks;
+    return (sherd_hooks){ h->interrupted ? part_interrupted : NULL, h->log ? part_log : NULL,
+                          h->progress ? part_progress : NULL, part };
+}

@@ -13,6 +13,13 @@ typedef struct sherd__hooked {
     double began, reported; /* sherd__clock_s; reported: time of the last report of progress */
 } sherd__hooked;
 
+/** One of the calls that a long call consists of. */
+typedef struct sherd__hooked_part {
+    sherd__hooked *all;
+    uint64_t before, share, total; /* progress of the long call: before this part, of this part, and
+                                      of all parts */
+} sherd__hooked_part;
+
 /** Begins a call; all hooks may be NULL. */
 sherd__hooked sherd__hooks_begin(const sherd_hooks *hooks);
 /** Returns true if any hook is set. */
@@ -28,5 +35,7 @@ void sherd__hooks_progress(sherd__hooked *h, sherd_progress p);
 /** Reports progress if it is time to, or if all is done, and returns SHERD_EINTERRUPTED, with *d
  *  filled, if the caller wants the call to end. */
 int sherd__hooks_step(sherd__hooked *h, uint64_t done, uint64_t total, sherd_diag *d) SHERD_MUST;
+/** Returns the hooks of a part, which call those of the long call. *part must outlive them. */
+sherd_hooks sherd__hooks_part(sherd__hooked_part *part);
 
 #endif

@@ -201,13 +201,18 @@ static void add(sherd_view s, bool whole, totals *t)
 static int add_all(sherd_view s, bool whole, const sherd_hooks *hooks, totals *t)
 {
     const size_t cols = s.cols < PART ? s.cols : PART, rows = PART / cols;
+    sherd__hooked h = sherd__hooks_begin(hooks ? hooks : &(sherd_hooks){ .ctx = NULL });
     for (size_t r = 0; r < s.rows; r += rows)
         for (size_t c = 0; c < s.cols; c += cols) {
-            if (hooks && sherd__hooks_interrupted(hooks)) return SHERD_EINTERRUPTED;
+            int err = sherd__hooks_step(&h, (uint64_t)r * s.cols + c, (uint64_t)s.rows * s.cols,
+                                        NULL);
+            if (err) return err;
             add(sherd_view_sub(s, r, s.rows - r < rows ? s.rows - r : rows, c,
                                s.cols - c < cols ? s.cols - c : cols),
                 whole, t);
         }
+    uint64_t all = (uint64_t)s.rows * s.cols;
+    sherd__hooks_progress(&h, (sherd_progress){ .done = all, .total = all });
     return SHERD_OK;
 }
 

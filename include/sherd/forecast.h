@@ -96,7 +96,8 @@ typedef struct sherd_forecast_options {
                              own_seconds is derived from these rates */
     bool no_time;         /* predict bytes only: nothing is computed, hidden or folded; no times */
     double *result;       /* work space of n x m doubles, which is overwritten; NULL: allocated */
-    sherd_hooks hooks;    /* interruption; of sherd_choices_forecast: progress counts choices */
+    sherd_hooks hooks; /* interruption; progress counts cells of the product whose bytes have been
+                             counted; of sherd_choices_forecast: 100 parts of each choice */
     const char *nodes_text; /* instead of nodes_file: the same as a text */
     double latency;         /* seconds from a small task until the answer is here, of the slowest
                                node; 0: negligible. Not used if nodes are on this machine */
@@ -138,7 +139,8 @@ typedef struct sherd_choices sherd_choices;
  * views, and what *opt points to except the seed, must stay valid until sherd_choices_free.
  *
  * Values are checked now, before there are nodes (sherd_product_range): it fails if no choice, or
- * not the preferred one, can represent the operands. The caller frees *out, which is NULL on
+ * not the preferred one, can represent the operands. opt->hooks: interruption, and progress, which
+ * counts the bytes of operands that were read. The caller frees *out, which is NULL on
  * failure.
  */
 SHERD_API int sherd_choices_new(sherd_choices **out, sherd_view a, sherd_view b,

@@ -74,7 +74,7 @@ typedef struct sherd_operation_options {
     uint32_t timeout_ms;     /* from sherd_operation_new until the result is here; 0: those of
                                  `product` and `nodes` */
     sherd_hooks hooks;       /* of all steps; progress: of the product alone. In
-                                 sherd_operation_choices_new it counts choices */
+                                 sherd_operation_choices_new as there */
 } sherd_operation_options;
 
 /**

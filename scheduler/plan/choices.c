@@ -19,6 +19,8 @@
 /* Groups of columns, from the fewest messages to the least that a node learns. */
 static const uint32_t groups[] = { 0, 16, 1 };
 
+#define PARTS 100u /* of the progress of each choice */
+
 typedef struct choice {
     sherd_product_options opt;
     char name[48];
@@ -94,6 +96,29 @@ static int judge(const sherd_choices *c, const sherd_diag *of_first, size_t poss
     return sherd__fail(d, of_first->code, of_first->hint, "%s", of_first->message);
 }
 
+/* Operands are read once, and later calls know their values. */
+static int examine(const sherd_choices *c, const sherd_product_options *opt, sherd_diag *d)
+{
+    sherd__hooked all = sherd__hooks_begin(&opt->hooks);
+    sherd__hooked_part part = { .all = &all };
+    const sherd_view v[2] = { c->a, c->b };
+    sherd_profile *const profiles[2] = { opt->profile_a, opt->profile_b };
+    uint64_t bytes[2];
+    int err = SHERD_OK;
+    for (int i = 0; i < 2; i++) {
+        if (!v[i].data) return SHERD_OK; /* there are shapes only */
+        bytes[i] = (uint64_t)v[i].rows * v[i].cols * sherd_dtype_size(v[i].dtype);
+        part.total += bytes[i];
+    }
+    for (int i = 0; i < 2 && !err; i++) {
+        part.share = bytes[i];
+        const sherd_hooks hooks = sherd__hooks_part(&part);
+        err = sherd__profile_examine(profiles[i], &hooks, d);
+        part.before += bytes[i];
+    }
+    return err;
+}
+
 static int check_ranges(sherd_choices *c, sherd_diag *d)
 {
     size_t possible = 0;
@@ -136,6 +161,7 @@ int sherd_choices_new(sherd_choices **out, sherd_view a, sherd_view b,
     if (base.seed || !base.shuffles) base.seed = c->seed;
     err = take_profiles(c, &base, d);
     if (!err) err = list_all(c, &base, d);
+    if (!err) err = examine(c, &base, d);
     if (!err) err = check_ranges(c, d);
     if (err) sherd_choices_free(c);
     else *out = c;
@@ -174,7 +200,9 @@ int sherd_choices_forecast(sherd_choices *c, const sherd_forecast_options *f, sh
     int err = sherd__options_read(&with, sizeof with, f, "sherd_forecast_options", d);
     if (err) return err;
     sherd__hooked hooks = sherd__hooks_begin(&with.hooks);
-    for (size_t i = 0; i < c->len; i++) {
+    sherd__hooked_part part = { &hooks, 0, PARTS, PARTS * c->len };
+    with.hooks = sherd__hooks_part(&part);
+    for (size_t i = 0; i < c->len; i++, part.before += PARTS) {
         choice *one = &c->list[i];
         one->why = one->unfit;
         one->forecast = (sherd_forecast){ .size = sizeof one->forecast };
@@ -186,7 +214,7 @@ int sherd_choices_forecast(sherd_choices *c, const sherd_forecast_options *f, sh
         else possible++;
         if (!err && !with.no_time)
             with.rates.gflops = one->forecast.rates.gflops; /* once for all */
-        err = sherd__hooks_step(&hooks, i + 1, c->len, d);
+        err = sherd__hooks_step(&hooks, part.before + PARTS, part.total, d);
         if (err) return err;
     }
     c->known = true;

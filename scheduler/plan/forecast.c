@@ -327,12 +327,13 @@ static int calibrate_part(sherd__calibration *out, const forecast *w, const sher
     sherd_product_options opt = *w->opt;
     sherd__prepared p;
     sherd__traffic part;
+    const sherd_hooks quiet = { hooks->interrupted, hooks->log, NULL, hooks->ctx };
     opt.profile_a = opt.profile_b = NULL; /* these are of the whole operands */
     int err = c ? sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, c, cols }, &w->nodes, &opt,
                                           NULL)
                 : SHERD_ENOMEM;
     if (!err) {
-        err = sherd__traffic_count(&part, &p, w->alike, hooks);
+        err = sherd__traffic_count(&part, &p, w->alike, &quiet);
         if (!err) err = sherd__calibration_measure(out, &p, &part, hooks);
         sherd__prepared_fini(&p);
     }
@@ -565,6 +566,7 @@ int sherd_forecast_multiply(sherd_view a, sherd_view b, const sherd_product_opti
     if (!err) err = sherd__options_read(&with, sizeof with, f, "sherd_forecast_options", d);
     if (err) return err;
     if (sherd__hooks_any(&with.hooks)) own.hooks = with.hooks; /* preparing asks these */
+    own.hooks.progress = NULL;                                 /* it counts tasks */
     err = forecast_product(a, b, &own, &with, &found, d);
     if (!err) sherd__result_write(out, &found, sizeof found);
     return err;

@@ -67,13 +67,15 @@ typedef struct profiled {
 static int profiles_begin(profiled *with, sherd_view a, sherd_view b,
                           const sherd_product_options *opt, sherd_diag *d)
 {
+    sherd_hooks quiet = opt->hooks;
+    quiet.progress = NULL; /* it counts tasks */
     with->opt = *opt;
     sherd__profile_init(&with->a, a);
     sherd__profile_init(&with->b, b);
     if (!opt->profile_a) with->opt.profile_a = &with->a;
     if (!opt->profile_b) with->opt.profile_b = &with->b;
-    int err = a.data ? sherd__profile_examine(with->opt.profile_a, &opt->hooks, d) : SHERD_OK;
-    return err || !b.data ? err : sherd__profile_examine(with->opt.profile_b, &opt->hooks, d);
+    int err = a.data ? sherd__profile_examine(with->opt.profile_a, &quiet, d) : SHERD_OK;
+    return err || !b.data ? err : sherd__profile_examine(with->opt.profile_b, &quiet, d);
 }
 
 static void profiles_end(profiled *with)

@@ -36,7 +36,7 @@ int sherd__profile_check(const sherd_profile *p, sherd_view v, const char *name,
                          sherd_diag *d) SHERD_MUST;
 
 /** Examines the values, unless that has been done. Otherwise the first function that needs them
- *  does so, and cannot be interrupted. SHERD_EINTERRUPTED. */
+ *  does so, and cannot be interrupted. Progress counts entries. SHERD_EINTERRUPTED. */
 int sherd__profile_examine(sherd_profile *p, const sherd_hooks *hooks, sherd_diag *d) SHERD_MUST;
 const sherd__scan *sherd__profile_scan(sherd_profile *p);
 /** As sherd__fixed_choose for the whole operand. */

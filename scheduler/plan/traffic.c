@@ -22,7 +22,8 @@
 typedef struct count {
     sherd__traffic *t;
     const sherd__prepared *p;
-    const sherd_hooks *hooks;
+    sherd__hooked hooks;
+    uint64_t counted; /* slots of tiles */
     sherd__scheme_shape shape;
     uint32_t attempt, passing; /* last numbers used */
     uint64_t *weight;          /* by slot: bytes of its bodies */
@@ -226,6 +227,11 @@ static bool is_whole(const count *c, uint32_t tile, uint32_t slot)
     return first.empty == late.empty && (first.empty || first.left.rows == late.left.rows);
 }
 
+static uint64_t all_cells(const count *c)
+{
+    return (uint64_t)c->shape.tiles * c->shape.slots * c->shape.panels;
+}
+
 /* alike: whole panels have the same sizes. */
 static int count_slot(count *c, uint32_t tile, uint32_t slot, bool alike)
 {
@@ -236,8 +242,9 @@ static int count_slot(count *c, uint32_t tile, uint32_t slot, bool alike)
     for (uint32_t panel = 0; panel <= last; panel += n) {
         sherd__cell cell = { slot, tile, panel };
         bool known = alike && panel > 0 && panel < last;
-        if (sherd__hooks_interrupted(c->hooks)) return SHERD_EINTERRUPTED;
-        int err = known ? SHERD_OK : h->ops->sizes(h->ctx, cell, &s);
+        int err = sherd__hooks_step(&c->hooks, c->counted * c->shape.panels + panel, all_cells(c),
+                                    NULL);
+        if (!err && !known) err = h->ops->sizes(h->ctx, cell, &s);
         if (err) return err;
         n = known ? alike_cells(c, cell, &s, last - panel) : 1;
         count_cells(c, cell, &s, n);
@@ -264,7 +271,7 @@ static void find_busiest(count *c)
 int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool alike,
                          const sherd_hooks *hooks)
 {
-    count c = { .t = out, .p = p, .hooks = hooks };
+    count c = { .t = out, .p = p, .hooks = sherd__hooks_begin(hooks) };
     int err = SHERD_OK;
     *out = (sherd__traffic){ .residues = true };
     if (!p->hiding.ops->sizes) return SHERD_EUNSUPPORTED;
@@ -281,9 +288,13 @@ int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool ali
             c.cells[slot] = 0;
             c.panels[slot] = c.products[slot] = 0;
             err = count_slot(&c, tile, slot, alike);
+            c.counted++;
         }
         if (!err && c.shape.resident) err = count_resident(&c, tile);
     }
+    if (!err)
+        sherd__hooks_progress(&c.hooks,
+                              (sherd_progress){ .done = all_cells(&c), .total = all_cells(&c) });
     if (!err) find_busiest(&c);
     sherd__free(c.weight);
     sherd__free(c.cells);
