@@ -74,15 +74,16 @@ static int multiply(product *p, sherd__team *team)
     return sherd__limbs_multiply(&p->x, team, p->left, p->right);
 }
 
+/* Residues have 24 bits, so their products have 48. */
 static uint32_t element(const product *p, size_t i, size_t j)
 {
     const sherd__limbs *x = &p->x;
     uint64_t sum = 0;
+    assert_true(x->k <= 1 << 16);
     for (size_t l = 0; l < x->k; l++)
-        sum = (sum + (uint64_t)get(x->a, x->transposed ? l * x->n + i : i * x->k + l) *
-                         get(x->b, l * x->m + j)) %
-              x->p;
-    return (uint32_t)sum;
+        sum += (uint64_t)get(x->a, x->transposed ? l * x->n + i : i * x->k + l) *
+               get(x->b, l * x->m + j);
+    return (uint32_t)(sum % x->p);
 }
 
 static void check(uint32_t prime, bool transposed, size_t n, size_t k, size_t m, int worst)
