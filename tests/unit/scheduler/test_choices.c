@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "sherd/forecast.h"
+#include "tests/support/under_valgrind.h"
 
 enum { N = 60, K = 50, M = 40 };
 
@@ -169,11 +170,11 @@ static void a_large_result_has_times_that_are_scaled_from_a_part(void **s)
     sherd_choices *c;
     assert_int_equal(sherd_choices_new(&c, tall, wide, &o, NULL), 0);
     sherd_forecast_options with = three;
-    with.no_measurements = false;
+    with.no_measurements = under_valgrind(); /* test_forecast measures */
     assert_int_equal(sherd_choices_forecast(c, &with, NULL), 0);
     assert_int_equal(sherd_choices_at(c, 3, &f, NULL), 0);
     assert_true(f.bytes_in > UINT64_C(40000) * 40000 * 8 && f.seconds > 0 && *f.bound);
-    assert_true(f.own_seconds > 0 && f.seconds_here > 0);
+    assert_true(with.no_measurements || (f.own_seconds > 0 && f.seconds_here > 0));
     assert_int_equal(sherd_choices_forecast(c, &three, NULL), 0);
     assert_int_equal(sherd_choices_at(c, 3, &f, NULL), 0);
     assert_true(f.bytes_in > UINT64_C(40000) * 40000 * 8 && f.seconds > 0);
