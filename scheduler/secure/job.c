@@ -69,10 +69,12 @@ static void begin_join(sherd__secure_job *j)
     }
     int err = n < 3 ? SHERD_EFEWNODES : agree(j, n, &d);
     if (err && j->refused) {
-        sherd__work_stop(&j->w, j->refused,
-                         j->refused == SHERD_EAUTH ? "the node's --peers lists the keys it accepts"
-                                                   : NULL,
-                         j->refusal);
+        const char *hint = NULL;
+        if (j->refused == SHERD_EAUTH) hint = "the node's --peers lists the keys it accepts";
+        if (j->refused == SHERD_EREFUSED)
+            hint = "choose what the node accepts, or ask its owner to change the option that it "
+                   "names";
+        sherd__work_stop(&j->w, j->refused, hint, j->refusal);
         return;
     }
     if (err) {
