@@ -93,22 +93,23 @@ static const char *tasks_text(const void *x, char out[48])
 {
     static const char *const states[] = { " (connecting)", "", " (lost)", " (banned)" };
     const sherd_report_node *n = x;
-    snprintf(out, 48, "%7" PRIu64 "%s", n->tasks, states[n->state]);
+    snprintf(out, 48, "%5" PRIu64 "%s", n->tasks, states[n->state]);
     return out;
 }
 
+/* In 78 characters, with names and counts of usual length. */
 static void say_nodes(const sherd__product_run *w)
 {
     const sherd__column columns[] = {
-        { "node", -14, "name", NULL },
+        { "node", -8, "name", NULL },
         { "pid", 7, NULL, pid_text },
         { shuffled(w) ? "columns" : "rows", 7, "planned", NULL },
         { "done", 7, "done", NULL },
         { "of A", 7, "exposed_a", NULL },
         { "of B", 7, "exposed_b", NULL },
-        { "out", 8, "bytes_out", NULL },
-        { "in", 8, "bytes_in", NULL },
-        { "  tasks", 0, NULL, tasks_text },
+        { "out", 7, "bytes_out", NULL },
+        { "in", 7, "bytes_in", NULL },
+        { "tasks", 0, NULL, tasks_text },
         { NULL, 0, NULL, NULL },
     };
     char line[256];
