@@ -172,6 +172,10 @@ static void formatted_numbers_have_two_or_three_digits(void **state)
     assert_string_equal(sherd__cli_bytes(999999, t), "1.0 MB");
     assert_string_equal(sherd__cli_bytes(376320000, t), "376 MB");
     assert_string_equal(sherd__cli_bytes(UINT64_MAX, t), "18447 PB");
+    assert_string_equal(sherd__cli_seconds(0, t), "0.0 ms");
+    assert_string_equal(sherd__cli_seconds(0.00004, t), "40 us");
+    assert_string_equal(sherd__cli_seconds(0.0009994, t), "999 us");
+    assert_string_equal(sherd__cli_seconds(0.0009996, t), "1.0 ms");
     assert_string_equal(sherd__cli_seconds(0.0123, t), "12.3 ms");
     assert_string_equal(sherd__cli_seconds(0.5, t), "0.50 s");
     assert_string_equal(sherd__cli_seconds(9.999, t), "10.0 s");
