@@ -150,8 +150,8 @@ SHERD_API int sherd_model_predict(sherd_model *m, sherd_view x, double *y, size_
  * itself, or with `labels` the class of each row (sherd_predict_labels). A path that ends in .csv
  * is written as text. Its header names the columns: logit_CLASS for an output that is the input of
  * the softmax, output_CLASS for another one (logit0, output0 without names of classes), the name
- * of the target if it is one value; with `labels` the target. Any other path is written as .npy. SHERD_ESHAPE: y has another number of columns; SHERD_EOPEN,
- * SHERD_EIO, SHERD_ENOMEM.
+ * of the target if it is one value; with `labels` the target. Any other path is written as .npy.
+ * SHERD_ESHAPE: y has another number of columns; SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM.
  */
 SHERD_API int sherd_model_predictions_save(const sherd_model *m, const char *path, sherd_view y,
                                            bool labels, sherd_diag *d) SHERD_MUST;

@@ -1,5 +1,5 @@
 /* Whether a test runs under valgrind, which is some forty times slower and finds an error of memory
- * at the first repetition of a path. Only repetitions may depend on it: other runs make them all. */
+ * at the first repetition of a path. Only repetitions may depend on it; other runs make all. */
 #ifndef TESTS_SUPPORT_UNDER_VALGRIND_H
 #define TESTS_SUPPORT_UNDER_VALGRIND_H
 

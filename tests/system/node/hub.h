@@ -64,7 +64,7 @@ static inline void hub_open(hub *h)
     assert_int_equal(sherd_identity_new(&h->me, NULL), SHERD_OK);
 }
 
-/* Closes the links that a failed test left open. Its ties, which were on its stack, are not used. */
+/* Closes the links that a failed test left open, without its ties, which were on its stack. */
 static inline void hub_cut(hub *h)
 {
     uv_timer_stop(&h->limit);

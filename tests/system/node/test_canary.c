@@ -21,8 +21,8 @@ enum {
 };
 
 /* Sends what the attacker has queued and a request of its own, with requests of the canary until
- * the last one is answered: by then everything before it was handled. Returns how long that took, in
- * ms of the loop. */
+ * the last one is answered: by then everything before it was handled. Returns how long that took,
+ * in ms of the loop. */
 static double push(tie *a, tie *canary, const char *what)
 {
     uint32_t before = a->refused;
