@@ -47,10 +47,11 @@ typedef enum sherd__bytes_path {
 /** Returns the name of a path, "vnni". */
 const char *sherd__bytes_path_name(sherd__bytes_path path);
 /** Returns the path that SHERD__BYTES_BEST selects: the one forced, otherwise the fastest that
- *  the processor has and the system permits. OPENBLAS_CORETYPE limits it (sherd__bytes_path_of_core). */
+ *  the processor has and the system permits. OPENBLAS_CORETYPE limits it
+ *  (sherd__bytes_path_of_core). */
 sherd__bytes_path sherd__bytes_path_here(void);
-/** Returns the fastest path that the processor has whose kernels OPENBLAS_CORETYPE names, except AMX,
- *  for which tiles.h has the rule. NULL and "": SHERD__BYTES_AMX. */
+/** Returns the fastest path that the processor has whose kernels OPENBLAS_CORETYPE names, except
+ *  AMX, for which tiles.h has the rule. NULL and "": SHERD__BYTES_AMX. */
 sherd__bytes_path sherd__bytes_path_of_core(const char *core);
 /** Test hook: uses this path from now on. Returns false and changes nothing if this processor does
  *  not have it. */

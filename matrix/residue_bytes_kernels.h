@@ -1,6 +1,6 @@
 /* Shared by the files of products of byte residues: residue_bytes.c for every processor,
- * residue_bytes_avx2.c for processors with AVX2 or AVX-VNNI, residue_bytes_wide.c for processors with
- * AVX-512-VNNI or AMX. */
+ * residue_bytes_avx2.c for processors with AVX2 or AVX-VNNI, residue_bytes_wide.c for processors
+ * with AVX-512-VNNI or AMX. */
 #ifndef MATRIX_RESIDUE_BYTES_KERNELS_H
 #define MATRIX_RESIDUE_BYTES_KERNELS_H
 

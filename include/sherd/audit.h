@@ -220,8 +220,8 @@ typedef struct sherd_audit_picture {
 } sherd_audit_picture;
 
 /** Returns the i-th picture of the node sherd_audit_options.show, which belongs to the report; NULL
- *  after the last. There are four, or none: without data or public_data, if no rows can be told
- *  apart (SHERD_AUDIT_PERMUTE_SINGLE), and of element-wise operations. */
+ *  after the last. There are four, or none: without data or public_data, if its rows cannot
+ *  be distinguished (SHERD_AUDIT_PERMUTE_SINGLE), and of element-wise operations. */
 SHERD_API const sherd_audit_picture *sherd_audit_picture_at(const sherd_audit *a, size_t i);
 
 /** Returns the i-th note about the audit, for people; NULL after the last. */
