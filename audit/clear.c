@@ -42,10 +42,9 @@ int sherd__gallery_init(sherd__gallery *g, const char *who, size_t rows, size_t 
     if (!g->pixels) return SHERD_ENOMEM;
     for (; g->len < SHERD__GALLERY; g->len++) {
         sherd_audit_picture *p = &g->picture[g->len];
-        *p = (sherd_audit_picture){ .name = all[g->len].name,
-                                    .rows = rows,
-                                    .cols = cols,
-                                    .pixels = g->pixels + g->len * len };
+        *p = (sherd_audit_picture){
+            .name = all[g->len].name, .rows = rows, .cols = cols, .pixels = g->pixels + g->len * len
+        };
         snprintf(p->caption, sizeof p->caption, all[g->len].caption, who);
     }
     return SHERD_OK;

@@ -410,7 +410,8 @@ static void row_ranges_of_plain_are_stacked(void **state)
 /* --- shares ----------------------------------------------------------------------------------- */
 
 /* Attacks one share of a code of one block, hidden by a mask or not: modulo a prime of 23 bits, or
- * modulo primes below 256, of which none holds a number that was coded. g: its pictures, or NULL. */
+ * modulo primes below 256, of which none holds a number that was coded. g receives the pictures; it
+ * may be NULL. */
 static void attack_share(sherd__findings *l, bool hidden, bool bytes, sherd__gallery *g)
 {
     static uint32_t share[4][N * K];
@@ -437,8 +438,9 @@ static void attack_share(sherd__findings *l, bool hidden, bool bytes, sherd__gal
     memset(l, 0, sizeof *l);
     assert_int_equal(sherd__truth_open_scaled(&t, all(), NULL, 0, 255 * scale, NULL), 0);
     t.labels = labels;
-    assert_int_equal(
-        sherd__audit_coded(&(sherd__attack){ "node-1", &t, &pub, l, g }, &seen, 0, &opt, NULL), 0);
+    assert_int_equal(sherd__audit_coded(&(sherd__attack){ "node-1", &t, &pub, l, g }, &seen, 0,
+                                        &opt, NULL),
+                     0);
     assert_int_equal(sherd__findings_judge(l, SHERD__AUDIT_FAMILY), 0);
     sherd__truth_fini(&t);
 }
