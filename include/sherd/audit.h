@@ -206,7 +206,7 @@ typedef struct sherd_audit_control {
 SHERD_API const sherd_audit_control *sherd_audit_control_at(const sherd_audit *a, size_t i);
 SHERD_API const sherd_field *sherd_audit_control_fields(size_t *count);
 
-/** Some rows of A as one node knows them. */
+/** Some rows of A as one node knows them. Made by the library, which may add members at the end. */
 typedef struct sherd_audit_picture {
     const char *name;      /* a fixed word: "truth": the rows; "sent": the values that the node was
                               sent, in their columns; "placed": the same values in the columns that
@@ -220,8 +220,8 @@ typedef struct sherd_audit_picture {
 } sherd_audit_picture;
 
 /** Returns the i-th picture of the node sherd_audit_options.show, which belongs to the report; NULL
- *  after the last. There are four, or none: without data or public_data, if its rows cannot
- *  be distinguished (SHERD_AUDIT_PERMUTE_SINGLE), and of element-wise operations. */
+ *  after the last. There are four, or none: without data or public_data, if no rows can be
+ *  distinguished (SHERD_AUDIT_PERMUTE_SINGLE), and of element-wise operations. */
 SHERD_API const sherd_audit_picture *sherd_audit_picture_at(const sherd_audit *a, size_t i);
 
 /** Returns the i-th note about the audit, for people; NULL after the last. */

@@ -410,8 +410,8 @@ static void row_ranges_of_plain_are_stacked(void **state)
 /* --- shares ----------------------------------------------------------------------------------- */
 
 /* Attacks one share of a code of one block, hidden by a mask or not: modulo a prime of 23 bits, or
- * modulo primes below 256, of which none holds a number that was coded. g: its pictures, or
- * NULL. */
+ * modulo primes below 256, of which none holds a number that was coded. g receives the pictures; it
+ * may be NULL. */
 static void attack_share(sherd__findings *l, bool hidden, bool bytes, sherd__gallery *g)
 {
     static uint32_t share[4][N * K];
