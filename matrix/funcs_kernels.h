@@ -2,7 +2,7 @@
  * The arithmetic of matrix/funcs.c, one element at a time, branch-free and always inlined: funcs.c
  * compiles it once per instruction set. Every operation is one IEEE operation in the order written
  * (-ffp-contract=off; fma only by name), so all copies give the same bits. Selections are by
- * comparisons that are false for NaN. Each function ends by replacing NaN with one quiet NaN, since
+ * comparisons that are false for NaN. Devices compile the same source (core/kernel.h). Each function ends by replacing NaN with one quiet NaN, since
  * the payload that an addition keeps depends on the instruction.
  *
  * exp: x = n*ln2 + r, |r| <= ln2/2 (Cody and Waite, two parts), Taylor to r^13 (truncation under
@@ -13,33 +13,34 @@
 #ifndef MATRIX_FUNCS_KERNELS_H
 #define MATRIX_FUNCS_KERNELS_H
 
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
-
+#ifndef SHERD__DEVICE
+#include "core/kernel.h"
 #include "core/pick.h"
+#endif
 
-#define SHERD__KERNEL static inline __attribute__((always_inline))
+#if SHERD__F64
+
+#define SHERD__KERNEL SHERD__FUNCTION
 
 SHERD__KERNEL double k_from_bits(uint64_t bits)
 {
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    return sherd__kernel_double(bits);
 }
 
 SHERD__KERNEL uint64_t k_bits(double x)
 {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
+    return sherd__kernel_bits(x);
 }
 
 /* Returns c ? a : b by masks: the compiler may turn a conditional expression into a branch, which
- * prevents vectorisation. */
+ * prevents vectorisation. Devices have an instruction for it. */
 SHERD__KERNEL double k_pick(int c, double a, double b)
 {
+#ifdef SHERD__DEVICE
+    return c ? a : b;
+#else
     return sherd__pick_f64(c != 0, a, b);
+#endif
 }
 
 #define K_NAN k_from_bits(UINT64_C(0x7ff8000000000000))
@@ -100,10 +101,10 @@ SHERD__KERNEL double k_exp(double x)
     double y = k_pick(x > 710.0, 710.0, x);
     y = k_pick(y < -746.0, -746.0, y);
     k_expo e = k_reduce_exp(y);
-    double half = k_round(e.n * 0.5);
+    double part = k_round(e.n * 0.5);
     double mh = 1.0 + e.hi;
     double m = mh + (((1.0 - mh) + e.hi) + e.lo);
-    return k_quiet(m * k_power(half) * k_power(e.n - half));
+    return k_quiet(m * k_power(part) * k_power(e.n - part));
 }
 
 /* Returns (nh + nl) / (dh + dl), corrected once; nl and dl are the rounding errors of nh and dh. */
@@ -145,8 +146,8 @@ SHERD__KERNEL double k_sigmoid(double x)
     double dh = 1.0 + th, dl = ((1.0 - dh) + th) + tl;
     int left = x < 0.0;
     double y = k_divide(k_pick(left, mh, 1.0), k_pick(left, ml, 0.0), dh, dl);
-    double n = k_pick(left, e.n, 0.0), half = k_round(n * 0.5);
-    y = y * k_power(half) * k_power(n - half);
+    double n = k_pick(left, e.n, 0.0), part = k_round(n * 0.5);
+    y = y * k_power(part) * k_power(n - part);
     return k_quiet(k_pick(x == x, y, x));
 }
 
@@ -251,5 +252,7 @@ SHERD__KERNEL double k_times(double a, double b)
 {
     return k_quiet(a * b);
 }
+
+#endif /* SHERD__F64 */
 
 #endif

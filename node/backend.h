@@ -27,7 +27,7 @@
 #include "sherd/multiplier.h"
 #include "wire/session.h"
 
-#define SHERD__BACKEND_ABI 2
+#define SHERD__BACKEND_ABI 3
 
 typedef struct sherd__backend_options {
     uint32_t threads; /* 0: the backend chooses */
@@ -35,7 +35,24 @@ typedef struct sherd__backend_options {
                          many nodes that start on one machine at once */
     bool tested;      /* the same code has passed the tests of correctness on this machine: leave
                          them out */
+
+    /* For devices with drivers. */
+    const char *library;                  /* file of the driver's library; NULL: the system's */
+    uint32_t devices[SHERD__DEVICES_MAX]; /* numbers of those to use, in the order of the list that
+                                             sherd__backend.list gives */
+    uint32_t devices_len;                 /* 0: the first one */
+    bool all_devices;
+    uint64_t device_memory; /* bytes of each device that may be used; 0: the backend chooses */
+    double timeout_s;       /* after which a device that does not respond is lost; 0: 30 */
 } sherd__backend_options;
+
+/** A device that a backend could open. */
+typedef struct sherd__device_info {
+    char model[64], driver[64];     /* names of device and driver, with the driver's version */
+    uint64_t memory;                /* bytes */
+    bool processor;                 /* it is the host's processor: not chosen automatically */
+    char unusable[SHERD__TEXT_MAX]; /* why it cannot be used, or empty */
+} sherd__device_info;
 
 /* Not a kind (SHERD__DOES_*, wire/session.h), but a property of products in float64 that gradients
  * of private examples require: their time does not depend on the numbers, and a number of the
@@ -114,6 +131,12 @@ struct sherd__call {
 typedef struct sherd__backend {
     uint32_t abi;
     const char *name;
+    /** Optional (NULL: there is one, which needs no driver). Lists up to `most` devices of this
+     *  machine and sets *count to their number, which may be 0. It loads the driver, which may end
+     *  the process: see lib/devices.c. Errors: SHERD_EUNSUPPORTED (there is no driver, or it is too
+     *  old), SHERD_EDEVICE (the driver fails). */
+    int (*list)(const sherd__backend_options *opt, sherd__device_info *out, uint32_t most,
+                uint32_t *count, sherd_diag *d);
     /** Opens the devices and, unless opt->tested is set, tests them: products of irregular shapes
      *  are compared with plain loops of integers, in float64 and modulo primes. Returns
      *  SHERD_EDEVICE if a device computes wrongly: the node must not start. */
@@ -175,6 +198,6 @@ typedef struct sherd__backend {
     void (*close)(void *ctx);
 } sherd__backend;
 
-extern const sherd__backend sherd__backend_cpu;
+extern const sherd__backend sherd__backend_cpu, sherd__backend_opencl;
 
 #endif

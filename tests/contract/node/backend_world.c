@@ -5,8 +5,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/bytes.h"
 #include "crypto/fragment_make.h"
@@ -15,8 +17,14 @@
 #include "tests/contract/node/backend_world.h"
 #include "tests/support/remote.h"
 
-static const sherd__backend *const backends[] = { &sherd__backend_cpu, &remote_backend };
+static const sherd__backend *const backends[] = { &sherd__backend_cpu, &remote_backend,
+                                                  &sherd__backend_opencl, &sherd__backend_opencl };
+enum { STANDIN = 2, SYSTEM = 3 }; /* by their places in the list */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define BACKENDS SYSTEM
+#else
 #define BACKENDS (sizeof backends / sizeof *backends)
+#endif
 
 static void *contexts[BACKENDS];
 const sherd__backend *backend_now;
@@ -205,6 +213,7 @@ void backend_settle(void)
 {
     while (sherd__executor_pending(backend_executor)) {
         if (backend_now == &remote_backend) (void)remote_turn(backend_ctx);
+        else if (backend_now->wait) backend_now->wait(backend_ctx, NULL);
         (void)sherd__executor_drain(backend_executor);
     }
 }
@@ -338,14 +347,29 @@ uint32_t residue_at(const uint8_t *p)
 
 /* ---- the suite, once for each backend -------------------------------------------------------- */
 
+static char standin[4096];
+
+/* Kernels that PoCL compiles are kept between runs, beside the tests. */
+static void make_caches(void)
+{
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s/tests/pocl", getenv("BUILD"));
+    (void)mkdir(folder, 0755);
+    setenv("POCL_CACHE_DIR", folder, 0);
+}
+
 int backend_open_all(void **s)
 {
     (void)s;
+    assert_non_null(getenv("BUILD"));
     backend_rnd = sherd__entropy_seeded(&seed_state, 20261121);
     assert_int_equal(sherd__executor_new_inline(&backend_executor), SHERD_OK);
     sherd__cpu_forms_always(true);
+    make_caches();
+    snprintf(standin, sizeof standin, "%s/tests/system/node/preload_opencl.so", getenv("BUILD"));
     for (size_t i = 0; i < BACKENDS; i++) {
         sherd__backend_options o = { .threads = 1, .quick = true };
+        if (i == STANDIN) o.library = standin;
         sherd_diag d = { .code = 0 };
         if (backends[i]->open(&contexts[i], &o, &d)) {
             print_error("%s: %s\n", backends[i]->name, d.message);

@@ -28,8 +28,17 @@ int backend_choose(void **state);
         name, test, backend_choose, NULL, (void *)(uintptr_t)(i)                                   \
     }
 #define EACH(test, i) NAMED(test, #test, i)
-/** For all backends: the CPU's, and tests/support/remote.h. */
-#define ALL(test) NAMED(test, #test, 0), NAMED(test, #test "_remote", 1)
+/** For all backends in the host's memory or with a test's device, which do everything: the CPU's,
+ *  and tests/support/remote.h. */
+#define HOSTED(test) NAMED(test, #test, 0), NAMED(test, #test "_remote", 1)
+/** For all backends: also OpenCL over the stand-in of tests/system/node/preload_opencl.c, and over
+ *  the system's library. A build with sanitizers, which the system's library does not support,
+ *  leaves that out. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ALL(test) HOSTED(test), NAMED(test, #test "_standin", 2)
+#else
+#define ALL(test) HOSTED(test), NAMED(test, #test "_standin", 2), NAMED(test, #test "_opencl", 3)
+#endif
 /** A call of the backend, its result, and the number of calls of done. */
 typedef struct calling {
     sherd__call call; /* must be first */

@@ -422,12 +422,12 @@ static int open_all(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ALL(products_at_every_density_equal_the_loop),
-        ALL(products_beyond_one_panel_equal_the_loop),
-        ALL(groups_of_any_shape_equal_the_loop),
-        ALL(integers_beyond_2_to_53_are_rejected_modulo_primes),
-        ALL(csr_is_accepted_only_on_the_left_of_a_product),
-        ALL(a_small_block_with_a_huge_shape_takes_little_time),
+        HOSTED(products_at_every_density_equal_the_loop),
+        HOSTED(products_beyond_one_panel_equal_the_loop),
+        HOSTED(groups_of_any_shape_equal_the_loop),
+        HOSTED(integers_beyond_2_to_53_are_rejected_modulo_primes),
+        HOSTED(csr_is_accepted_only_on_the_left_of_a_product),
+        HOSTED(a_small_block_with_a_huge_shape_takes_little_time),
         cmocka_unit_test(the_work_of_a_task_is_counted_by_its_entries),
     };
     return cmocka_run_group_tests_name("node/csr", tests, open_all, backend_close_all);

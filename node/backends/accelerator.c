@@ -1,0 +1,612 @@
+/*
+ * Lanes take calls from a list of their device. One lock protects all lists; a lane that computes
+ * holds none but its own, and gives that up while it is in the driver. The watchdog ends the calls
+ * of a device when a lane stays in the driver too long.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/diag.h"
+#include "core/wipe.h"
+#include "node/backends/accelerator_internal.h"
+#include "node/check.h"
+
+#define CALLS_MAX 64u  /* waiting and in progress on a device */
+#define TIMEOUT_S 30.0 /* of a call, in addition to the time that it should take */
+#define SLOWER 20.0    /* how much longer than estimated a call may take */
+#define WATCH_S 0.05   /* between two looks at the lanes */
+
+/* ---- lanes and the driver -------------------------------------------------------------------- */
+
+/* Around functions of the driver. An abandoned lane stays here. */
+static void enter(accelerator_lane *l)
+{
+    pthread_mutex_unlock(&l->busy);
+}
+
+static void leave(accelerator_lane *l)
+{
+    pthread_mutex_lock(&l->busy);
+    while (l->hung) {
+        pthread_mutex_unlock(&l->busy);
+        pause();
+        pthread_mutex_lock(&l->busy);
+    }
+}
+
+static const sherd__driver *driver_of(const accelerator_lane *l)
+{
+    return l->on->of->driver;
+}
+
+int sherd__lane_memory(accelerator_lane *l, uint64_t len, void **out, sherd_diag *d)
+{
+    *out = NULL;
+    if (len > l->on->driver.largest)
+        return sherd__fail(d, SHERD_ENOMEM, NULL,
+                           "%llu bytes: the device has at most %llu in one piece",
+                           (unsigned long long)len, (unsigned long long)l->on->driver.largest);
+    enter(l);
+    int err = driver_of(l)->memory_new(l->driver, (len + 16) / 16 * 16, out, d);
+    leave(l);
+    return err;
+}
+
+static void free_memory(accelerator_lane *l, void *memory)
+{
+    enter(l);
+    driver_of(l)->memory_free(l->driver, memory);
+    leave(l);
+}
+
+int sherd__lane_write(accelerator_lane *l, void *memory, uint64_t at, const uint8_t *from,
+                      uint64_t len, sherd_diag *d)
+{
+    size_t n, most = 0;
+    int err = SHERD_OK;
+    for (uint64_t done = 0; done < len && !err; done += n) {
+        n = len - done < ACCELERATOR_STAGING ? (size_t)(len - done) : ACCELERATOR_STAGING;
+        memcpy(l->staging, from + done, n);
+        enter(l);
+        err = driver_of(l)->write(l->driver, memory, at + done, l->staging, n, d);
+        leave(l);
+        if (n > most) most = n;
+    }
+    sherd__wipe(l->staging, most);
+    return err;
+}
+
+int sherd__lane_read(accelerator_lane *l, void *memory, uint64_t at, uint8_t *to, uint64_t len,
+                     sherd_diag *d)
+{
+    size_t n, most = 0;
+    int err = SHERD_OK;
+    for (uint64_t done = 0; done < len && !err; done += n) {
+        n = len - done < ACCELERATOR_STAGING ? (size_t)(len - done) : ACCELERATOR_STAGING;
+        enter(l);
+        err = driver_of(l)->read(l->driver, memory, at + done, l->staging, n, d);
+        leave(l);
+        if (!err) memcpy(to + done, l->staging, n);
+        if (n > most) most = n;
+    }
+    sherd__wipe(l->staging, most);
+    return err;
+}
+
+int sherd__lane_zero(accelerator_lane *l, void *memory, uint64_t len, sherd_diag *d)
+{
+    enter(l);
+    int err = driver_of(l)->zero(l->driver, memory, (len + 3) / 4 * 4, d);
+    leave(l);
+    return err;
+}
+
+int sherd__lane_launch(accelerator_lane *l, sherd__kernel kernel, const sherd__kernel_memory *m,
+                       const sherd__kernel_job *job, const uint32_t groups[2], sherd_diag *d)
+{
+    if (groups[0] == 0 || groups[1] == 0) return SHERD_OK;
+    enter(l);
+    int err = driver_of(l)->launch(l->driver, kernel, m, job, groups[0], groups[1], d);
+    leave(l);
+    return err;
+}
+
+int sherd__lane_finish(accelerator_lane *l, sherd_diag *d)
+{
+    enter(l);
+    int err = driver_of(l)->finish(l->driver, d);
+    leave(l);
+    return err;
+}
+
+void sherd__accelerator_forget(accelerator_lane *l, void *memory, uint64_t len)
+{
+    int err = sherd__lane_zero(l, memory, len, NULL);
+    if (!err) err = sherd__lane_finish(l, NULL);
+    (void)err; /* of a device that is lost: its memory is not read again */
+    free_memory(l, memory);
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static accelerator_block *block_of(const sherd__handle *h)
+{
+    return (accelerator_block *)(uintptr_t)h->id;
+}
+
+static int take_budget(accelerator_device *v, uint64_t len, sherd_diag *d)
+{
+    if (len > v->driver.memory || v->used > v->driver.memory - len)
+        return sherd__fail(d, SHERD_ENOMEM, NULL,
+                           "%llu bytes: %llu of the device's %llu are in use",
+                           (unsigned long long)len, (unsigned long long)v->used,
+                           (unsigned long long)v->driver.memory);
+    v->used += len;
+    return SHERD_OK;
+}
+
+int sherd__accelerator_reserve(accelerator_device *v, uint64_t len, sherd_diag *d)
+{
+    pthread_mutex_lock(&v->of->lock);
+    int err = take_budget(v, len, d);
+    pthread_mutex_unlock(&v->of->lock);
+    return err;
+}
+
+void sherd__accelerator_unreserve(accelerator_device *v, uint64_t len)
+{
+    pthread_mutex_lock(&v->of->lock);
+    assert(len <= v->used);
+    v->used -= len;
+    pthread_mutex_unlock(&v->of->lock);
+}
+
+/* Waits until no other lane copies the block; returns true if this lane is to copy it. */
+static bool begin_copy(accelerator_lane *l, accelerator_block *b)
+{
+    accelerator *a = l->on->of;
+    enter(l);
+    pthread_mutex_lock(&a->lock);
+    while (b->state == BEING_COPIED) pthread_cond_wait(&a->changed, &a->lock);
+    bool mine = b->state == TO_COPY;
+    if (mine) b->state = BEING_COPIED;
+    pthread_mutex_unlock(&a->lock);
+    leave(l);
+    return mine;
+}
+
+int sherd__accelerator_copy(accelerator_lane *l, accelerator_block *b, sherd_diag *d)
+{
+    accelerator *a = l->on->of;
+    if (!begin_copy(l, b)) return SHERD_OK;
+    void *memory = NULL;
+    int err = sherd__lane_memory(l, b->len, &memory, d);
+    if (!err) err = sherd__lane_write(l, memory, 0, sherd__fragment_bytes(b->from), b->len, d);
+    if (err && memory) sherd__accelerator_forget(l, memory, b->len);
+    pthread_mutex_lock(&a->lock);
+    b->memory = err ? NULL : memory;
+    b->state = err ? TO_COPY : COPIED;
+    pthread_cond_broadcast(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+    return err;
+}
+
+int sherd__accelerator_hold(void *ctx, uint32_t device, const sherd__fragment *f, uint64_t owner,
+                            sherd__handle *out, sherd_diag *d)
+{
+    accelerator *a = ctx;
+    accelerator_device *v = &a->devices[device];
+    const sherd__fragment_info *i = sherd__fragment_info_of(f);
+    accelerator_block *b = sherd__alloc(sizeof *b);
+    if (!b) return sherd__fail_memory(d, "a block");
+    *b = (accelerator_block){ .from = f, .on = v, .owner = owner, .len = i->len };
+    pthread_mutex_lock(&a->lock);
+    int err = v->lost ? sherd__fail(d, SHERD_EDEVICE, NULL, "%s", v->why)
+                      : take_budget(v, b->len, d);
+    pthread_mutex_unlock(&a->lock);
+    if (err) {
+        sherd__free(b);
+        return err;
+    }
+    *out = (sherd__handle){ (uintptr_t)b, owner, device, i->dtype, i->primes, i->encoding };
+    return SHERD_OK;
+}
+
+/* Returns the memory of a block that is dropped and not used; the lanes overwrite it. */
+static void release(accelerator_block *b)
+{
+    accelerator_device *v = b ? b->on : NULL;
+    if (!b || !b->dropped || b->calls) return;
+    v->used -= b->len;
+    if (!b->memory) {
+        sherd__free(b);
+        return;
+    }
+    b->next = v->released;
+    v->released = b;
+    pthread_cond_broadcast(&v->of->work);
+}
+
+void sherd__accelerator_drop(void *ctx, const sherd__handle *h)
+{
+    accelerator *a = ctx;
+    accelerator_block *b = block_of(h);
+    pthread_mutex_lock(&a->lock);
+    b->dropped = true;
+    release(b);
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static void call_done(sherd__executor_item *work)
+{
+    sherd__call *c = (sherd__call *)(void *)((char *)work - offsetof(sherd__call, work));
+    c->done(c);
+}
+
+/* Ends a call: its done runs with the next drain. The lock is held. abandoned: the driver may still
+ * use the blocks' memory. */
+static void end_call(accelerator_device *v, sherd__call *c, int err, bool abandoned,
+                     const char *why)
+{
+    accelerator_block *left = c->backend[1], *right = c->backend[2];
+    c->lost = err == SHERD_ECLOSED;
+    c->err = c->lost ? SHERD_EDEVICE : err;
+    if (err) memcpy(c->text, why, strnlen(why, sizeof c->text - 1));
+    v->calls--;
+    v->of->ended++;
+    if (!abandoned) {
+        left->calls--;
+        if (right) right->calls--;
+        release(left);
+        if (right != left) release(right);
+    }
+    c->work = (sherd__executor_item){ .done = call_done };
+    sherd__executor_finish(c->executor, &c->work);
+    pthread_cond_broadcast(&v->of->changed);
+}
+
+/* Marks a device as lost, and ends the calls that wait for it. The lock is held. */
+static void lose(accelerator_device *v, const char *why)
+{
+    if (!v->lost) memcpy(v->why, why, strnlen(why, sizeof v->why - 1));
+    v->lost = true;
+    for (sherd__call *c; (c = v->first);) {
+        v->first = c->backend[0];
+        end_call(v, c, SHERD_ECLOSED, false, v->why);
+    }
+    v->last = NULL;
+}
+
+int sherd__accelerator_submit(void *ctx, sherd__call *c, sherd_diag *d)
+{
+    accelerator *a = ctx;
+    accelerator_block *left = block_of(&c->left), *right = block_of(&c->right);
+    accelerator_device *v = left->on;
+    if (left->owner != c->owner || (right && (right->owner != c->owner || right->on != v)))
+        return sherd__fail(d, SHERD_EINVAL, NULL, "a block belongs to another session or device");
+    pthread_mutex_lock(&a->lock);
+    int err = v->lost                 ? sherd__fail(d, SHERD_EDEVICE, NULL, "%s", v->why)
+              : v->calls >= CALLS_MAX ? sherd__fail(d, SHERD_EBUSY, NULL, "too many calls")
+                                      : SHERD_OK;
+    if (!err) {
+        c->err = SHERD_OK;
+        c->lost = false;
+        c->took_us = 0;
+        memset(c->text, 0, sizeof c->text);
+        atomic_init(&c->cancelled, false);
+        c->backend[0] = NULL;
+        c->backend[1] = left;
+        c->backend[2] = right;
+        left->calls++;
+        if (right) right->calls++;
+        v->calls++;
+        if (v->first) v->last->backend[0] = c;
+        else v->first = c;
+        v->last = c;
+        sherd__executor_expect(c->executor);
+        pthread_cond_broadcast(&a->work);
+    }
+    pthread_mutex_unlock(&a->lock);
+    return err;
+}
+
+void sherd__accelerator_cancel(void *ctx, sherd__call *c)
+{
+    (void)ctx;
+    atomic_store(&c->cancelled, true);
+}
+
+static bool in_progress(const accelerator *a, const sherd__call *c)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        const accelerator_device *v = &a->devices[i];
+        for (uint32_t l = 0; l < ACCELERATOR_LANES; l++)
+            if (v->lanes[l].call == c) return true;
+        for (const sherd__call *w = v->first; w; w = w->backend[0])
+            if (w == c) return true;
+    }
+    return false;
+}
+
+static bool any_in_progress(const accelerator *a)
+{
+    uint32_t calls = 0;
+    for (uint32_t i = 0; i < a->count; i++) calls += a->devices[i].calls;
+    return calls > 0;
+}
+
+void sherd__accelerator_wait(void *ctx, const sherd__call *c)
+{
+    accelerator *a = ctx;
+    pthread_mutex_lock(&a->lock);
+    const uint64_t ended = a->ended;
+    while (c ? in_progress(a, c) : any_in_progress(a) && a->ended == ended)
+        pthread_cond_wait(&a->changed, &a->lock);
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+/* Overwrites and frees what was released; that of a lost device is freed with the device. The lock
+ * is held, but not while the driver runs. */
+static void free_released(accelerator_lane *l)
+{
+    accelerator *a = l->on->of;
+    for (accelerator_block *b; (b = l->on->released);) {
+        l->on->released = b->next;
+        if (!l->on->lost) {
+            l->deadline = sherd__clock_s() + a->timeout_s;
+            pthread_mutex_unlock(&a->lock);
+            sherd__accelerator_forget(l, b->memory, b->len);
+            pthread_mutex_lock(&a->lock);
+            l->deadline = 0;
+        }
+        sherd__free(b);
+    }
+}
+
+static double seconds_of(const accelerator_device *v, const sherd__call *c)
+{
+    const accelerator_block *left = c->backend[1];
+    double rate = v->what->gflops;
+    if (v->what->residue_gflops > 0 && (rate < 1e-3 || v->what->residue_gflops < rate))
+        rate = v->what->residue_gflops;
+    if (v->what->byte_gops > 0 && v->what->byte_gops < rate) rate = v->what->byte_gops;
+    return sherd__task_flops(c->task, left->from) / (1e9 * (rate > 0.1 ? rate : 0.1));
+}
+
+/* Computes a call. The lock is held before and after. */
+static void run_call(accelerator_lane *l, sherd__call *c)
+{
+    accelerator_device *v = l->on;
+    accelerator *a = v->of;
+    sherd_diag d = { .code = 0 };
+    l->call = c;
+    l->deadline = sherd__clock_s() + a->timeout_s + SLOWER * seconds_of(v, c);
+    pthread_mutex_unlock(&a->lock);
+    const double from = c->clock ? c->clock() : 0;
+    int err = atomic_load(&c->cancelled)
+                  ? sherd__fail(&d, SHERD_EINTERRUPTED, NULL, "the task was cancelled")
+                  : sherd__accelerator_compute(l, c, c->backend[1], c->backend[2], &d);
+    c->took_us = c->clock ? 1e6 * (c->clock() - from) : 0;
+    pthread_mutex_lock(&a->lock);
+    l->call = NULL;
+    l->deadline = 0;
+    end_call(v, c, err, false, d.message[0] ? d.message : sherd_strerror(err));
+    if (err == SHERD_ECLOSED) lose(v, d.message);
+}
+
+static void *run_lane(void *ctx)
+{
+    accelerator_lane *l = ctx;
+    accelerator_device *v = l->on;
+    accelerator *a = v->of;
+    pthread_mutex_lock(&l->busy);
+    pthread_mutex_lock(&a->lock);
+    for (;;) {
+        free_released(l);
+        sherd__call *c = v->first;
+        if (c) {
+            v->first = c->backend[0];
+            if (!v->first) v->last = NULL;
+            run_call(l, c);
+        } else if (a->ending) {
+            break;
+        } else if (!v->released) {
+            pthread_cond_wait(&a->work, &a->lock);
+        }
+    }
+    pthread_mutex_unlock(&a->lock);
+    pthread_mutex_unlock(&l->busy);
+    return NULL;
+}
+
+/* Abandons a lane that is in the driver for too long, and its device with it. The lock is held. */
+static void check_lane(accelerator_lane *l, double now)
+{
+    accelerator_device *v = l->on;
+    sherd__call *c = l->call;
+    char why[SHERD__TEXT_MAX];
+    if (l->deadline <= 0 || l->hung || now < l->deadline || pthread_mutex_trylock(&l->busy)) return;
+    l->hung = true;
+    pthread_mutex_unlock(&l->busy);
+    const double should = c ? seconds_of(v, c) : 0;
+    snprintf(why, sizeof why, "device %s does not respond for %.3g s, in which %s", v->what->core,
+             v->of->timeout_s + SLOWER * should,
+             c ? "it should have computed a task" : "it should have overwritten a block");
+    v->stuck = true;
+    l->call = NULL;
+    lose(v, why);
+    if (c) end_call(v, c, SHERD_ECLOSED, true, why);
+}
+
+/* Returns whether a call or a block keeps a lane busy, or is about to: the watchdog is woken with
+ * the lanes. */
+static bool any_in_driver(const accelerator *a)
+{
+    bool any = any_in_progress(a);
+    for (uint32_t i = 0; i < a->count; i++) {
+        any |= a->devices[i].released != NULL;
+        for (uint32_t l = 0; l < ACCELERATOR_LANES; l++)
+            any |= a->devices[i].lanes[l].deadline > 0 && !a->devices[i].lanes[l].hung;
+    }
+    return any;
+}
+
+static void *run_watchdog(void *ctx)
+{
+    accelerator *a = ctx;
+    pthread_mutex_lock(&a->lock);
+    while (!a->ending) {
+        struct timespec until = sherd__clock_after(WATCH_S);
+        if (any_in_driver(a)) pthread_cond_timedwait(&a->work, &a->lock, &until);
+        else pthread_cond_wait(&a->work, &a->lock);
+        const double now = sherd__clock_s();
+        for (uint32_t i = 0; i < a->count; i++)
+            for (uint32_t l = 0; l < ACCELERATOR_LANES; l++)
+                check_lane(&a->devices[i].lanes[l], now);
+    }
+    pthread_mutex_unlock(&a->lock);
+    return NULL;
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+const sherd__device *sherd__accelerator_devices(void *ctx, uint32_t *count)
+{
+    const accelerator *a = ctx;
+    *count = a->count;
+    return a->list;
+}
+
+static void describe(accelerator_device *v)
+{
+    *v->what = (sherd__device){ .threads = v->driver.units,
+                                .does = SHERD__DOES_RESIDUES | SHERD__DOES_BYTES |
+                                        (v->driver.f64 ? SHERD__DOES_F64 | SHERD__DOES_MAPS : 0),
+                                .memory = v->driver.memory,
+                                .cell = (uint64_t)16 << 20,
+                                .depth = 2 * ACCELERATOR_LANES };
+    snprintf(v->what->name, sizeof v->what->name, "%s", v->of->driver->name);
+    snprintf(v->what->core, sizeof v->what->core, "%s", v->driver.model);
+}
+
+static int open_lane(accelerator_lane *l, accelerator_device *v, sherd_diag *d)
+{
+    l->on = v;
+    l->staging = sherd__alloc(ACCELERATOR_STAGING);
+    if (!l->staging) return sherd__fail_memory(d, "memory for copies to a device");
+    int err = v->of->driver->lane_new(v->driver.of, &l->driver, d);
+    return err ? err : v->of->driver->memory_new(l->driver, 64, &l->bad, d);
+}
+
+static int open_device(accelerator_device *v, const sherd__backend_options *opt, sherd_diag *d)
+{
+    int err = SHERD_OK;
+    describe(v);
+    for (uint32_t i = 0; i < ACCELERATOR_LANES && !err; i++) err = open_lane(&v->lanes[i], v, d);
+    if (err) return err;
+    pthread_mutex_lock(&v->lanes[0].busy);
+    err = sherd__accelerator_selftest(v, opt, d);
+    pthread_mutex_unlock(&v->lanes[0].busy);
+    return err;
+}
+
+static int start_threads(accelerator *a, sherd_diag *d)
+{
+    for (uint32_t i = 0; i < a->count; i++)
+        for (uint32_t k = 0; k < ACCELERATOR_LANES; k++) {
+            accelerator_lane *l = &a->devices[i].lanes[k];
+            l->runs = pthread_create(&l->thread, NULL, run_lane, l) == 0;
+            if (!l->runs) return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start a thread");
+        }
+    a->watched = pthread_create(&a->watchdog, NULL, run_watchdog, a) == 0;
+    return a->watched ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start a thread");
+}
+
+static void init_locks(accelerator *a)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->work, &attr);
+    pthread_cond_init(&a->changed, NULL);
+    pthread_condattr_destroy(&attr);
+    for (uint32_t i = 0; i < a->count; i++)
+        for (uint32_t l = 0; l < ACCELERATOR_LANES; l++)
+            pthread_mutex_init(&a->devices[i].lanes[l].busy, NULL);
+}
+
+int sherd__accelerator_open(void **ctx, const sherd__driver *driver,
+                            const sherd__driver_device *devices, uint32_t count,
+                            const sherd__backend_options *opt, sherd_diag *d)
+{
+    accelerator *a = *ctx = sherd__calloc(1, sizeof *a);
+    assert(count >= 1 && count <= SHERD__DEVICES_MAX);
+    if (!a) {
+        for (uint32_t i = 0; i < count; i++) driver->close(devices[i].of);
+        return sherd__fail_memory(d, "a backend");
+    }
+    a->driver = driver;
+    a->count = count;
+    a->timeout_s = opt->timeout_s > 0 ? opt->timeout_s : TIMEOUT_S;
+    init_locks(a);
+    for (uint32_t i = 0; i < count; i++) {
+        a->devices[i].of = a;
+        a->devices[i].driver = devices[i];
+        a->devices[i].what = &a->list[i];
+    }
+    int err = SHERD_OK;
+    for (uint32_t i = 0; i < count && !err; i++) err = open_device(&a->devices[i], opt, d);
+    if (!err) err = start_threads(a, d);
+    if (!err) return SHERD_OK;
+    sherd__accelerator_close(a);
+    *ctx = NULL;
+    return err == SHERD_ECLOSED ? SHERD_EDEVICE : err;
+}
+
+static void close_device(accelerator_device *v)
+{
+    const sherd__driver *driver = v->of->driver;
+    for (uint32_t i = 0; i < ACCELERATOR_LANES; i++) {
+        accelerator_lane *l = &v->lanes[i];
+        if (l->bad) driver->memory_free(l->driver, l->bad);
+        if (l->driver) driver->lane_free(l->driver);
+        sherd__free(l->staging);
+        pthread_mutex_destroy(&l->busy);
+    }
+    driver->close(v->driver.of);
+}
+
+void sherd__accelerator_close(void *ctx)
+{
+    accelerator *a = ctx;
+    bool abandoned = false;
+    if (!a) return;
+    pthread_mutex_lock(&a->lock);
+    a->ending = true;
+    pthread_cond_broadcast(&a->work);
+    pthread_mutex_unlock(&a->lock);
+    if (a->watched) pthread_join(a->watchdog, NULL);
+    for (uint32_t i = 0; i < a->count; i++)
+        for (uint32_t k = 0; k < ACCELERATOR_LANES; k++) {
+            const accelerator_lane *l = &a->devices[i].lanes[k];
+            const bool stuck = a->devices[i].stuck;
+            abandoned |= stuck;
+            if (l->runs && stuck) pthread_detach(l->thread);
+            else if (l->runs) pthread_join(l->thread, NULL);
+        }
+    if (abandoned) return; /* the driver may use all of it until the process ends */
+    for (uint32_t i = 0; i < a->count; i++) close_device(&a->devices[i]);
+    pthread_mutex_destroy(&a->lock);
+    pthread_cond_destroy(&a->work);
+    pthread_cond_destroy(&a->changed);
+    sherd__free(a);
+}

@@ -1,0 +1,80 @@
+/*
+ * The common part of backends for devices with memory of their own, over a small driver: blocks are
+ * copied to a device when the first call uses them, calls run on lanes (a thread and a queue of the
+ * device each, so that copies of one call overlap with products of another one), and all memory is
+ * counted against a budget.
+ *
+ * A device cannot be stopped. A call that takes far longer than it should ends with `lost`, as all
+ * calls of its device do; the lane and what the driver may still use are abandoned. Therefore a
+ * driver only reads and writes memory of the lane, never blocks or results.
+ *
+ * Memory of the host and of the device that held a block or a result is overwritten before it is
+ * returned.
+ */
+#ifndef NODE_BACKENDS_ACCELERATOR_H
+#define NODE_BACKENDS_ACCELERATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "node/backend.h"
+#include "node/backends/kernels/job.h"
+#include "node/backends/kernels_text.h"
+
+/* A device that a driver has opened. */
+typedef struct sherd__driver_device {
+    void *of;         /* the driver's */
+    char model[32];   /* GPU model */
+    uint32_t units;   /* compute units */
+    uint64_t memory;  /* bytes that the backend may use */
+    uint64_t largest; /* bytes of one allocation */
+    bool f64;         /* it has float64 */
+} sherd__driver_device;
+
+/* Memory of a device: a kernel's operands, result and word for values out of range. */
+typedef struct sherd__kernel_memory {
+    void *left, *right, *out, *bad;
+} sherd__kernel_memory;
+
+/* All functions of a lane are called by one thread at a time. They return SHERD_ENOMEM (the device
+ * has no room), SHERD_EDEVICE (it failed) or SHERD_ECLOSED (it is lost). */
+typedef struct sherd__driver {
+    const char *name; /* of the backend */
+    int (*lane_new)(void *device, void **lane, sherd_diag *d);
+    void (*lane_free)(void *lane);
+    int (*memory_new)(void *lane, uint64_t len, void **out, sherd_diag *d);
+    void (*memory_free)(void *lane, void *memory);
+    /* Return once the copy is complete. */
+    int (*write)(void *lane, void *memory, uint64_t at, const void *from, size_t len,
+                 sherd_diag *d);
+    int (*read)(void *lane, void *memory, uint64_t at, void *to, size_t len, sherd_diag *d);
+    int (*zero)(void *lane, void *memory, uint64_t len, sherd_diag *d);
+    /* Starts x * y groups. */
+    int (*launch)(void *lane, sherd__kernel kernel, const sherd__kernel_memory *memory,
+                  const sherd__kernel_job *job, uint32_t x, uint32_t y, sherd_diag *d);
+    int (*finish)(void *lane, sherd_diag *d);
+    void (*close)(void *device); /* after all lanes were freed */
+} sherd__driver;
+
+/**
+ * Opens a backend over these devices, at most SHERD__DEVICES_MAX, and takes them: they are closed
+ * with it, or on failure. Unless opt->tested is set, every device is tested as sherd__backend.open
+ * says. What a device computes wrongly or not at all in float64 or element by element it does not
+ * declare; SHERD_EDEVICE where it computes wrongly modulo primes or in float64.
+ */
+int sherd__accelerator_open(void **ctx, const sherd__driver *driver,
+                            const sherd__driver_device *devices, uint32_t count,
+                            const sherd__backend_options *opt, sherd_diag *d) SHERD_MUST;
+
+/* The functions of sherd__backend. */
+const sherd__device *sherd__accelerator_devices(void *ctx, uint32_t *count);
+int sherd__accelerator_hold(void *ctx, uint32_t device, const sherd__fragment *f, uint64_t owner,
+                            sherd__handle *out, sherd_diag *d);
+void sherd__accelerator_drop(void *ctx, const sherd__handle *h);
+int sherd__accelerator_submit(void *ctx, sherd__call *c, sherd_diag *d);
+void sherd__accelerator_cancel(void *ctx, sherd__call *c);
+void sherd__accelerator_wait(void *ctx, const sherd__call *c);
+void sherd__accelerator_close(void *ctx);
+
+#endif

@@ -1,0 +1,99 @@
+/* The state of a backend for devices with memory of their own: its devices, lanes and blocks
+ * (accelerator.c), how a task is computed (accelerator_task.c), and the self-test
+ * (accelerator_selftest.c). */
+#ifndef NODE_BACKENDS_ACCELERATOR_INTERNAL_H
+#define NODE_BACKENDS_ACCELERATOR_INTERNAL_H
+
+#include <pthread.h>
+
+#include "node/backends/accelerator.h"
+
+#define ACCELERATOR_LANES 2u
+#define ACCELERATOR_STAGING ((size_t)1 << 20) /* bytes that are copied at a time */
+
+typedef struct accelerator accelerator;
+typedef struct accelerator_device accelerator_device;
+
+/* A block that is held, or that was dropped while a call still uses it. */
+typedef struct accelerator_block {
+    const sherd__fragment *from;
+    accelerator_device *on;
+    uint64_t owner, len;
+    void *memory; /* NULL: not copied yet */
+    enum { TO_COPY, BEING_COPIED, COPIED } state;
+    uint32_t calls;
+    bool dropped;
+    struct accelerator_block *next; /* of those that wait to be overwritten */
+} accelerator_block;
+
+typedef struct accelerator_lane {
+    accelerator_device *on;
+    void *driver;
+    void *bad;        /* a word of the device */
+    uint8_t *staging; /* through which everything is copied */
+    pthread_t thread;
+    bool runs;
+    sherd__call *call; /* in progress */
+    double deadline;   /* of what it does, by sherd__clock_s; 0: it waits */
+    /* Held by the lane's thread during a call, except within functions of the driver, and needed to
+     * set `hung`: so an abandoned lane is within the driver, and uses nothing of its call. */
+    pthread_mutex_t busy;
+    bool hung; /* abandoned: its thread never returns from the driver */
+} accelerator_lane;
+
+struct accelerator_device {
+    accelerator *of;
+    sherd__driver_device driver;
+    sherd__device *what;
+    accelerator_lane lanes[ACCELERATOR_LANES];
+    sherd__call *first, *last;   /* calls that wait for a lane */
+    accelerator_block *released; /* memory to be overwritten and freed */
+    uint64_t used;               /* bytes of the budget */
+    uint32_t calls;              /* waiting and in progress */
+    bool lost;
+    bool stuck; /* a lane was abandoned */
+    char why[SHERD__TEXT_MAX];
+};
+
+struct accelerator {
+    const sherd__driver *driver;
+    sherd__device list[SHERD__DEVICES_MAX];
+    accelerator_device devices[SHERD__DEVICES_MAX];
+    uint32_t count;
+    double timeout_s;
+    pthread_t watchdog;
+    bool watched, ending;
+    uint64_t ended; /* calls */
+    /* Protects everything above but the contents of lanes that are not shared. */
+    pthread_mutex_t lock;
+    pthread_cond_t work, changed;
+};
+
+/** Computes a call's task on a lane, from its blocks into c->out. Errors: those of
+ *  sherd__backend.submit, and SHERD_ECLOSED where the device is lost or the lane was abandoned. */
+int sherd__accelerator_compute(accelerator_lane *l, sherd__call *c, accelerator_block *left,
+                               accelerator_block *right, sherd_diag *d);
+/** Takes bytes of the device's budget; returns SHERD_ENOMEM where they exceed it. */
+int sherd__accelerator_reserve(accelerator_device *v, uint64_t len, sherd_diag *d);
+void sherd__accelerator_unreserve(accelerator_device *v, uint64_t len);
+/** Copies the block to its device, unless that was done. */
+int sherd__accelerator_copy(accelerator_lane *l, accelerator_block *b, sherd_diag *d);
+/** Overwrites memory and frees it. */
+void sherd__accelerator_forget(accelerator_lane *l, void *memory, uint64_t len);
+
+/* The driver's functions of a lane, called by its thread, which holds `busy`. */
+int sherd__lane_memory(accelerator_lane *l, uint64_t len, void **out, sherd_diag *d);
+int sherd__lane_write(accelerator_lane *l, void *memory, uint64_t at, const uint8_t *from,
+                      uint64_t len, sherd_diag *d); /* through `staging` */
+int sherd__lane_read(accelerator_lane *l, void *memory, uint64_t at, uint8_t *to, uint64_t len,
+                     sherd_diag *d);
+int sherd__lane_zero(accelerator_lane *l, void *memory, uint64_t len, sherd_diag *d);
+int sherd__lane_launch(accelerator_lane *l, sherd__kernel kernel, const sherd__kernel_memory *m,
+                       const sherd__kernel_job *job, const uint32_t groups[2], sherd_diag *d);
+int sherd__lane_finish(accelerator_lane *l, sherd_diag *d);
+
+/** Tests a device before its lanes run, and sets what it does and its rates. */
+int sherd__accelerator_selftest(accelerator_device *v, const sherd__backend_options *opt,
+                                sherd_diag *d);
+
+#endif

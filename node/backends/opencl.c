@@ -1,0 +1,402 @@
+/*
+ * OpenCL 1.2 as a driver of accelerator.c: libOpenCL is found when the node starts, kernels are
+ * compiled for each device, and each lane has a queue and kernel objects of its own, since the
+ * arguments of a kernel are set before each launch.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "node/backends/accelerator.h"
+#include "node/backends/opencl_api.h"
+
+#define PLATFORMS_MAX 16u
+#define LOCAL_BYTES (KERNEL_DEPTH * (2 * KERNEL_TILE + 1) * 8u) /* memory of a group (tile.h) */
+#define OPTIONS "-cl-std=CL1.2"
+
+/* A device that was found. */
+typedef struct found {
+    ocl_platform platform;
+    ocl_device id;
+    sherd__device_info info;
+    uint64_t largest;
+    uint32_t units;
+    bool f64, shared; /* shared: its memory is the host's */
+} found;
+
+typedef struct device {
+    ocl_api api;
+    ocl_device id;
+    ocl_context context;
+    ocl_program program;
+    bool f64;
+} device;
+
+typedef struct lane {
+    device *on;
+    ocl_queue queue;
+    ocl_kernel kernels[SHERD__KERNELS]; /* NULL: the device lacks float64 */
+} lane;
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+static int error_of(int32_t code)
+{
+    switch (code) {
+    case OCL_MEM_OBJECT_ALLOCATION_FAILURE:
+    case OCL_OUT_OF_RESOURCES:
+    case OCL_OUT_OF_HOST_MEMORY:
+    case OCL_INVALID_BUFFER_SIZE: return SHERD_ENOMEM;
+    case OCL_DEVICE_NOT_AVAILABLE:
+    case OCL_DEVICE_NOT_FOUND:
+    case OCL_INVALID_CONTEXT:
+    case OCL_INVALID_COMMAND_QUEUE: return SHERD_ECLOSED;
+    default: return SHERD_EDEVICE;
+    }
+}
+
+static int check(int32_t code, const char *what, sherd_diag *d)
+{
+    if (code == OCL_SUCCESS) return SHERD_OK;
+    return sherd__fail(d, error_of(code), NULL, "%s: %s (%d)", what, sherd__opencl_error(code),
+                       (int)code);
+}
+
+/* ---- finding devices ------------------------------------------------------------------------- */
+
+static uint64_t number(const ocl_api *a, ocl_device id, uint32_t what)
+{
+    uint64_t x = 0; /* shorter values are at its start: hosts are little-endian */
+    return a->GetDeviceInfo(id, what, sizeof x, &x, NULL) ? 0 : x;
+}
+
+/* Copies a text without spaces around it. */
+static void text(const ocl_api *a, ocl_device id, uint32_t what, char *out, size_t size)
+{
+    char all[512] = "";
+    if (a->GetDeviceInfo(id, what, sizeof all, all, NULL)) all[0] = '\0';
+    all[sizeof all - 1] = '\0';
+    const char *from = all + strspn(all, " ");
+    snprintf(out, size, "%s", from);
+    for (size_t len = strlen(out); len > 0 && out[len - 1] == ' '; len--) out[len - 1] = '\0';
+}
+
+/* Returns why a device cannot be used, or NULL. */
+static const char *objection(const ocl_api *a, ocl_device id)
+{
+    char version[64];
+    unsigned major = 0, minor = 0;
+    text(a, id, OCL_DEVICE_VERSION, version, sizeof version);
+    (void)sscanf(version, "OpenCL %u.%u", &major, &minor);
+    if (major < 1 || (major == 1 && minor < 2)) return "it has no OpenCL 1.2";
+    if (!number(a, id, OCL_DEVICE_AVAILABLE)) return "it is not available: others may use it alone";
+    if (!number(a, id, OCL_DEVICE_COMPILER_AVAILABLE)) return "its driver has no compiler";
+    if (!number(a, id, OCL_DEVICE_ENDIAN_LITTLE)) return "it is big-endian";
+    if (number(a, id, OCL_DEVICE_MAX_WORK_GROUP_SIZE) < SHERD__GROUP)
+        return "its groups have fewer than 256 items";
+    if (number(a, id, OCL_DEVICE_LOCAL_MEM_SIZE) < LOCAL_BYTES)
+        return "its groups have too little memory";
+    return NULL;
+}
+
+static void describe(const ocl_api *a, found *f)
+{
+    char platform[64] = "", version[64];
+    ocl_device id = f->id;
+    const char *why = objection(a, id);
+    (void)a->GetPlatformInfo(f->platform, OCL_PLATFORM_NAME, sizeof platform - 1, platform, NULL);
+    text(a, id, OCL_DRIVER_VERSION, version, sizeof version);
+    text(a, id, OCL_DEVICE_NAME, f->info.model, sizeof f->info.model);
+    snprintf(f->info.driver, sizeof f->info.driver, "%.40s %.20s", platform, version);
+    f->info.memory = number(a, id, OCL_DEVICE_GLOBAL_MEM_SIZE);
+    f->info.processor = (number(a, id, OCL_DEVICE_TYPE) & OCL_TYPE_CPU) != 0;
+    f->largest = number(a, id, OCL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    f->units = (uint32_t)number(a, id, OCL_DEVICE_MAX_COMPUTE_UNITS);
+    f->f64 = number(a, id, OCL_DEVICE_DOUBLE_FP_CONFIG) != 0;
+    f->shared = (uint32_t)number(a, id, OCL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+    if (why) snprintf(f->info.unusable, sizeof f->info.unusable, "%s", why);
+}
+
+/* Adds the devices of a platform that are of this type, or with `others`, that are not. */
+static void add(const ocl_api *a, ocl_platform p, uint64_t type, bool others, found *out,
+                uint32_t *count)
+{
+    ocl_device ids[SHERD__DEVICES_MAX];
+    uint32_t n = 0;
+    if (a->GetDeviceIDs(p, OCL_TYPE_ALL, SHERD__DEVICES_MAX, ids, &n)) return;
+    for (uint32_t i = 0; i < n && i < SHERD__DEVICES_MAX && *count < SHERD__DEVICES_MAX; i++) {
+        bool of_type = (number(a, ids[i], OCL_DEVICE_TYPE) & type) != 0;
+        if (of_type == others) continue;
+        out[*count] = (found){ .platform = p, .id = ids[i] };
+        describe(a, &out[(*count)++]);
+    }
+}
+
+/* Finds up to SHERD__DEVICES_MAX devices: first GPUs and accelerators, then processors. */
+static int find(const ocl_api *a, found *out, uint32_t *count, sherd_diag *d)
+{
+    ocl_platform platforms[PLATFORMS_MAX];
+    uint32_t n = 0;
+    *count = 0;
+    int32_t code = a->GetPlatformIDs(PLATFORMS_MAX, platforms, &n);
+    if (code == OCL_PLATFORM_NOT_FOUND) return SHERD_OK;
+    int err = check(code, "OpenCL lists no platforms", d);
+    if (err) return SHERD_EDEVICE;
+    if (n > PLATFORMS_MAX) n = PLATFORMS_MAX;
+    for (uint32_t others = 0; others < 2; others++)
+        for (uint32_t i = 0; i < n; i++)
+            add(a, platforms[i], OCL_TYPE_GPU | OCL_TYPE_ACCELERATOR, others, out, count);
+    return SHERD_OK;
+}
+
+static int opencl_list(const sherd__backend_options *opt, sherd__device_info *out, uint32_t most,
+                       uint32_t *count, sherd_diag *d)
+{
+    ocl_api a;
+    found list[SHERD__DEVICES_MAX];
+    *count = 0;
+    int err = sherd__opencl_load(&a, opt->library, d);
+    if (!err) err = find(&a, list, count, d);
+    for (uint32_t i = 0; i < *count && i < most && !err; i++) out[i] = list[i].info;
+    return err;
+}
+
+/* ---- lanes ----------------------------------------------------------------------------------- */
+
+static void lane_free(void *ctx)
+{
+    lane *l = ctx;
+    if (!l) return;
+    for (size_t i = 0; i < SHERD__KERNELS; i++)
+        if (l->kernels[i]) l->on->api.ReleaseKernel(l->kernels[i]);
+    if (l->queue) l->on->api.ReleaseCommandQueue(l->queue);
+    sherd__free(l);
+}
+
+static int lane_new(void *ctx, void **out, sherd_diag *d)
+{
+    device *v = ctx;
+    int32_t code = OCL_SUCCESS;
+    *out = NULL;
+    lane *l = sherd__calloc(1, sizeof *l);
+    if (!l) return sherd__fail_memory(d, "a queue of a device");
+    l->on = v;
+    l->queue = v->api.CreateCommandQueue(v->context, v->id, 0, &code);
+    for (size_t i = 0; i < SHERD__KERNELS && !code; i++) {
+        if (!v->f64 && (i == SHERD__KERNEL_F64 || i == SHERD__KERNEL_MAP)) continue;
+        l->kernels[i] = v->api.CreateKernel(v->program, sherd__kernel_names[i], &code);
+    }
+    int err = check(code, "cannot create a queue of the device", d);
+    if (err) lane_free(l);
+    else *out = l;
+    return err;
+}
+
+static int memory_new(void *ctx, uint64_t len, void **out, sherd_diag *d)
+{
+    const lane *l = ctx;
+    int32_t code = OCL_SUCCESS;
+    *out = l->on->api.CreateBuffer(l->on->context, OCL_MEM_READ_WRITE, len, NULL, &code);
+    if (code) *out = NULL;
+    return check(code, "cannot allocate memory of the device", d);
+}
+
+static void memory_free(void *ctx, void *memory)
+{
+    const lane *l = ctx;
+    (void)l->on->api.ReleaseMemObject(memory);
+}
+
+static int copy_in(void *ctx, void *memory, uint64_t at, const void *from, size_t len,
+                   sherd_diag *d)
+{
+    const lane *l = ctx;
+    return check(l->on->api.EnqueueWriteBuffer(l->queue, memory, 1, at, len, from, 0, NULL, NULL),
+                 "cannot copy a block to the device", d);
+}
+
+static int copy_out(void *ctx, void *memory, uint64_t at, void *to, size_t len, sherd_diag *d)
+{
+    const lane *l = ctx;
+    return check(l->on->api.EnqueueReadBuffer(l->queue, memory, 1, at, len, to, 0, NULL, NULL),
+                 "cannot copy a result from the device", d);
+}
+
+static int zero(void *ctx, void *memory, uint64_t len, sherd_diag *d)
+{
+    static const uint8_t zeros[4096];
+    const lane *l = ctx;
+    int32_t code = OCL_SUCCESS;
+    if (l->on->api.EnqueueFillBuffer && len)
+        code = l->on->api.EnqueueFillBuffer(l->queue, memory, zeros, 4, 0, len, 0, NULL, NULL);
+    for (uint64_t at = 0; at < len && !l->on->api.EnqueueFillBuffer && !code; at += sizeof zeros)
+        code = l->on->api.EnqueueWriteBuffer(l->queue, memory, 1, at,
+                                             len - at < sizeof zeros ? len - at : sizeof zeros,
+                                             zeros, 0, NULL, NULL);
+    return check(code, "cannot overwrite memory of the device", d);
+}
+
+static int launch(void *ctx, sherd__kernel which, const sherd__kernel_memory *m,
+                  const sherd__kernel_job *job, uint32_t x, uint32_t y, sherd_diag *d)
+{
+    const lane *l = ctx;
+    const ocl_api *a = &l->on->api;
+    ocl_kernel k = l->kernels[which];
+    const size_t all[2] = { (size_t)x * SHERD__GROUP, y }, group[2] = { SHERD__GROUP, 1 };
+    void *const operands[] = { m->left, m->right ? m->right : m->left, m->out, m->bad };
+    int32_t code = OCL_SUCCESS;
+    for (uint32_t i = 0; i < 4 && !code; i++)
+        code = a->SetKernelArg(k, i, sizeof operands[i], &operands[i]);
+    if (!code) code = a->SetKernelArg(k, 4, sizeof *job, job);
+    if (!code) code = a->EnqueueNDRangeKernel(l->queue, k, 2, NULL, all, group, 0, NULL, NULL);
+    return check(code, "cannot start a product on the device", d);
+}
+
+static int finish(void *ctx, sherd_diag *d)
+{
+    const lane *l = ctx;
+    return check(l->on->api.Finish(l->queue), "the device failed", d);
+}
+
+static void device_close(void *ctx)
+{
+    device *v = ctx;
+    if (v->program) v->api.ReleaseProgram(v->program);
+    if (v->context) v->api.ReleaseContext(v->context);
+    sherd__free(v);
+}
+
+static const sherd__driver driver = {
+    .name = "opencl",
+    .lane_new = lane_new,
+    .lane_free = lane_free,
+    .memory_new = memory_new,
+    .memory_free = memory_free,
+    .write = copy_in,
+    .read = copy_out,
+    .zero = zero,
+    .launch = launch,
+    .finish = finish,
+    .close = device_close,
+};
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static int build_failed(const device *v, int32_t code, sherd_diag *d)
+{
+    char log[400] = "";
+    if (v->api.GetProgramBuildInfo(v->program, v->id, OCL_PROGRAM_BUILD_LOG, sizeof log - 1, log,
+                                   NULL))
+        log[0] = '\0';
+    log[strcspn(log, "\n")] = '\0';
+    return sherd__fail(d, SHERD_EDEVICE, "can the driver's cache folder be written?",
+                       "the driver cannot compile the kernels: %s%s%.200s",
+                       sherd__opencl_error(code), log[0] ? ": " : "", log);
+}
+
+static int build(device *v, sherd_diag *d)
+{
+    const char *texts[SHERD__KERNELS_PARTS];
+    size_t lengths[SHERD__KERNELS_PARTS];
+    int32_t code;
+    for (size_t i = 0; i < SHERD__KERNELS_PARTS; i++) {
+        const sherd__kernels_part part = sherd__kernels_part_at(i);
+        texts[i] = part.text;
+        lengths[i] = part.len;
+    }
+    v->program = v->api.CreateProgramWithSource(v->context, SHERD__KERNELS_PARTS, texts, lengths,
+                                                &code);
+    if (code) return check(code, "cannot create the program of the kernels", d);
+    code = v->api.BuildProgram(v->program, 1, &v->id, OPTIONS, NULL, NULL);
+    return code ? build_failed(v, code, d) : SHERD_OK;
+}
+
+/* Chooses the memory that may be used: not all of it, since the driver, a display or other
+ * processes need some. */
+static int choose_memory(const found *f, uint64_t asked, uint64_t *out, sherd_diag *d)
+{
+    if (asked > f->info.memory)
+        return sherd__fail(d, SHERD_EINVAL, NULL,
+                           "memory of the device: %llu bytes of %.60s, which has %llu",
+                           (unsigned long long)asked, f->info.model,
+                           (unsigned long long)f->info.memory);
+    *out = asked ? asked : f->shared ? f->info.memory / 4 : f->info.memory / 5 * 4;
+    return SHERD_OK;
+}
+
+static int open_device(const ocl_api *a, const found *f, const sherd__backend_options *opt,
+                       sherd__driver_device *out, sherd_diag *d)
+{
+    const ocl_property properties[] = { OCL_CONTEXT_PLATFORM, (ocl_property)f->platform, 0 };
+    int32_t code;
+    if (f->info.unusable[0])
+        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "%s cannot be used: %s", f->info.model,
+                           f->info.unusable);
+    *out = (sherd__driver_device){ .units = f->units, .largest = f->largest, .f64 = f->f64 };
+    snprintf(out->model, sizeof out->model, "%.31s", f->info.model);
+    int err = choose_memory(f, opt->device_memory, &out->memory, d);
+    if (err) return err;
+    device *v = out->of = sherd__calloc(1, sizeof *v);
+    if (!v) return sherd__fail_memory(d, "a device");
+    v->api = *a;
+    v->id = f->id;
+    v->f64 = f->f64;
+    v->context = a->CreateContext(properties, 1, &f->id, NULL, NULL, &code);
+    err = check(code, "cannot open the device", d);
+    if (err) v->context = NULL;
+    else err = build(v, d);
+    if (err) device_close(v);
+    return err == SHERD_ECLOSED ? SHERD_EDEVICE : err;
+}
+
+/* Sets numbers to the devices that the options name. */
+static int choose(const sherd__backend_options *opt, uint32_t count,
+                  uint32_t numbers[SHERD__DEVICES_MAX], uint32_t *len, sherd_diag *d)
+{
+    if (count == 0)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "install the driver of the device",
+                           "OpenCL is installed, but has no device");
+    *len = opt->all_devices ? count : opt->devices_len ? opt->devices_len : 1;
+    for (uint32_t i = 0; i < *len; i++) {
+        numbers[i] = opt->all_devices || !opt->devices_len ? i : opt->devices[i];
+        if (numbers[i] >= count)
+            return sherd__fail(d, SHERD_EINVAL, "sherd node --list-devices lists them",
+                               "there is no device %u: OpenCL has %u device%s", numbers[i], count,
+                               count == 1 ? "" : "s");
+    }
+    return SHERD_OK;
+}
+
+static int opencl_open(void **ctx, const sherd__backend_options *opt, sherd_diag *d)
+{
+    ocl_api a;
+    found list[SHERD__DEVICES_MAX];
+    sherd__driver_device opened[SHERD__DEVICES_MAX];
+    uint32_t count = 0, numbers[SHERD__DEVICES_MAX], len = 0, done = 0;
+    *ctx = NULL;
+    int err = sherd__opencl_load(&a, opt->library, d);
+    if (!err) err = find(&a, list, &count, d);
+    if (!err) err = choose(opt, count, numbers, &len, d);
+    while (!err && done < len) {
+        err = open_device(&a, &list[numbers[done]], opt, &opened[done], d);
+        done += !err;
+    }
+    if (!err) return sherd__accelerator_open(ctx, &driver, opened, len, opt, d);
+    while (done > 0) device_close(opened[--done].of);
+    return err;
+}
+
+const sherd__backend sherd__backend_opencl = {
+    .abi = SHERD__BACKEND_ABI,
+    .name = "opencl",
+    .list = opencl_list,
+    .open = opencl_open,
+    .devices = sherd__accelerator_devices,
+    .hold = sherd__accelerator_hold,
+    .drop = sherd__accelerator_drop,
+    .submit = sherd__accelerator_submit,
+    .cancel = sherd__accelerator_cancel,
+    .wait = sherd__accelerator_wait,
+    .close = sherd__accelerator_close,
+};
