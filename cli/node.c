@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cli/fields.h"
+#include "cli/node_devices.h"
 #include "cli/nodes.h"
 #include "core/alloc.h"
 
@@ -152,6 +153,15 @@ static void reload(const sherd__cli *cli, sherd_node *node)
     else sherd__cli_say(cli, "read %s again", file);
 }
 
+/* Ends the process, in which a driver may still run: neither its memory nor its handlers of exit may
+ * be used. */
+static _Noreturn void end_lost(const sherd__cli *cli, const sherd_diag *d)
+{
+    sherd__cli_warn(cli, "%s", d->message);
+    fflush(stdout);
+    _exit(sherd__opt_flag(cli, "supervised") ? SHERD__NODE_LOST : sherd_err_exit(SHERD_EDEVICE));
+}
+
 /* Serves until a signal or the parent ends the node. */
 static int serve(sherd__cli *cli, sherd_node *node, sherd_diag *d)
 {
@@ -161,19 +171,27 @@ static int serve(sherd__cli *cli, sherd_node *node, sherd_diag *d)
     }
     int err = sherd_node_end(node, sherd_node_orphaned(node) ? ORPHAN_MS : COMPUTE_MS, d);
     say_counters(cli, node);
+    if (err == SHERD_EDEVICE) end_lost(cli, d);
     if (err != SHERD_ETIMEOUT) return err;
     /* The product cannot be interrupted, so none of its memory may be freed. */
     fflush(stdout);
     _exit(0);
 }
 
-int sherd__node_with(sherd__node_starter *start, sherd__cli *cli, sherd_diag *d)
+/* Starts the node and serves. listen: in place of the option, after a device failed; or NULL. */
+static int run_with(sherd__node_starter *start, sherd__cli *cli, const char *listen, sherd_diag *d)
 {
     sherd_node_data data;
     sherd_node_options o;
     sherd_node *node;
     int err = sherd__node_read(cli, &o, &data, d);
     if (err) return err;
+    if (listen) {
+        o.listen = listen;
+        o.backend = "cpu";
+        o.devices = NULL;
+        o.device_memory = 0;
+    }
     if (!o.parent_pipe) sherd__nodes_check_memory(cli, "memory", o.memory);
     o.hooks = (sherd_hooks){ .interrupted = interrupted, .log = log_line, .ctx = cli };
     if (o.parent_pipe) wake_when_orphaned();
@@ -183,13 +201,44 @@ int sherd__node_with(sherd__node_starter *start, sherd__cli *cli, sherd_diag *d)
     mallopt(M_ARENA_MAX, 3);
     sherd__alloc_reuse(REUSE_BYTES);
     err = start(&node, &o, d);
+    if (err == SHERD_EDEVICE && sherd__opt_flag(cli, "supervised")) end_lost(cli, d);
     if (err) return err;
     catch_signals();
     if (!cli->json) say_privacy(cli, node);
-    say_line(cli, sherd_node_line(node));
+    if (listen) sherd__cli_say(cli, "serving on the processor: %s", sherd_node_line(node));
+    else say_line(cli, sherd_node_line(node));
     err = serve(cli, node, d);
     sherd_node_free(node);
     return err;
+}
+
+int sherd__node_with(sherd__node_starter *start, sherd__cli *cli, sherd_diag *d)
+{
+    return run_with(start, cli, NULL, d);
+}
+
+/* Serves in another process, and after a failure of its device in this one. */
+static int run_supervised(sherd__cli *cli, sherd_diag *d)
+{
+    char listen[300];
+    int err = sherd__node_supervise(cli, listen, sizeof listen, d);
+    if (err != SHERD_EDEVICE) return err;
+    sherd__cli_warn(cli, "%s; continuing on the processor (--fallback cpu)", d->message);
+    *d = (sherd_diag){ .code = 0 };
+    return run_with(sherd_node_start, cli, listen, d);
+}
+
+static int probe(const sherd__cli *cli, sherd_diag *d)
+{
+    static const char *const how[] = { "list", "open", "measure" };
+    const sherd_node_options o = { .size = sizeof o,
+                                   .backend = sherd__opt_text(cli, "backend"),
+                                   .devices = sherd__opt_text(cli, "device"),
+                                   .device_memory = sherd__opt_size(cli, "device-memory"),
+                                   .opencl_library = sherd__opt_text(cli, "opencl-library") };
+    int err = sherd_devices_probe(&o, how[sherd__opt_choice(cli, "probe")], STDOUT_FILENO, d);
+    if (err) return err;
+    _exit(0); /* not through the handlers of a driver */
 }
 
 static int print_line(sherd__cli *cli, sherd_diag *d)
@@ -213,7 +262,11 @@ static int print_line(sherd__cli *cli, sherd_diag *d)
 
 static int run_node(sherd__cli *cli, sherd_diag *d)
 {
+    if (sherd__opt_given(cli, "probe")) return probe(cli, d);
+    if (sherd__opt_flag(cli, "list-devices")) return sherd__node_devices(cli, d);
     if (sherd__opt_flag(cli, "print-line")) return print_line(cli, d);
+    if (sherd__opt_flag(cli, "supervised")) (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    else if (sherd__opt_choice(cli, "fallback") == 1) return run_supervised(cli, d);
     return sherd__node_with(sherd_node_start, cli, d);
 }
 
@@ -222,6 +275,9 @@ static const sherd__example examples[] = {
       "serves this machine, on a port that the system chooses" },
     { "sherd node --listen 0.0.0.0:7001 --key node.key --allow allow.txt --memory 8G >>nodes.txt",
       "serves the network; its line is appended to a node file" },
+    { "sherd node --list-devices", "the GPUs of this machine, and other devices with drivers" },
+    { "sherd node --listen :7001 --key node.key --allow allow.txt --backend opencl --device 1",
+      "computes on the second device of OpenCL" },
     { "sherd node --listen :7001 --key node.key --print-line >mine.txt",
       "the line of a node that does not run yet; those of all nodes are the file of --peers" },
     { "sherd node --listen :7001 --key node.key --allow allow.txt --data mine.npz --peers all.txt",
@@ -237,7 +293,8 @@ const sherd__verb sherd__verb_node = {
     .summary = "run a scheduler node",
     .details =
         "Stores blocks that coordinators send and computes on them. Prints its line of a node file "
-        "when it listens: append it to the coordinator's node file. Only keys in the allow-list "
+        "when it listens: append it to the coordinator's node file. Computes on a GPU where there "
+        "is one (--backend), with the same bits as on the processor. Only keys in the allow-list "
         "can connect, always over TLS 1.3. Work that does not fit into --memory is refused. "
         "SIGTERM and SIGINT end the node after it has notified its coordinators, SIGHUP reads the "
         "allow-list again, and SIGUSR1 prints its counters (with -v or --json). All blocks are "

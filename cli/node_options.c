@@ -1,6 +1,7 @@
 /* The options of `sherd node`, and what they mean for a node. */
 #include "cli/applies.h"
 #include "cli/node.h"
+#include "cli/process.h"
 
 /* ---- options --------------------------------------------------------------------------------- */
 
@@ -64,6 +65,11 @@ static void read_options(const sherd__cli *cli, sherd_node_options *o)
                                .threads = (uint32_t)sherd__opt_int(cli, "threads"),
                                .connections = (uint32_t)sherd__opt_int(cli, "connections"),
                                .backend = sherd__opt_text(cli, "backend"),
+                               .devices = sherd__opt_text(cli, "device"),
+                               .device_memory = sherd__opt_size(cli, "device-memory"),
+                               .device_timeout_s = sherd__opt_real(cli, "device-timeout"),
+                               .opencl_library = sherd__opt_text(cli, "opencl-library"),
+                               .program = SHERD__SELF,
                                .quick_test = sherd__opt_choice(cli, "selftest") == 1,
                                .record_dir = sherd__opt_text(cli, "record"),
                                .peers_file = sherd__opt_text(cli, "peers"),
@@ -79,6 +85,8 @@ int sherd__node_read(sherd__cli *cli, sherd_node_options *o, sherd_node_data *da
     return err ? err : read_data(cli, data, o, d);
 }
 
+static const char *const choices_fallback[] = { "none", "cpu", NULL };
+static const char *const choices_probe[] = { "list", "open", "measure", NULL };
 static const char *const choices_selftest[] = { "full", "quick", NULL };
 
 /* clang-format off */
@@ -146,7 +154,29 @@ const sherd__option sherd__node_options_table[] = {
       .preset = "20000", .help = "--data: most rounds in one day (UTC), of all trainings" },
     SHERD__OPT_THREADS,
     { .name = "backend", .type = SHERD__CHOICE, .arg = "NAME", .preset = "auto",
-      .flags = SHERD__OPT_BACKENDS, .help = "backend that computes" },
+      .flags = SHERD__OPT_BACKENDS,
+      .help = "what computes; auto is a GPU if there is one that passes its self-test, else cpu" },
+    { .name = "device", .type = SHERD__TEXT, .arg = "N",
+      .help = "device of the backend: a number, several as 0,1, or all [0]" },
+    { .name = "device-memory", .type = SHERD__SIZE, .arg = "SIZE",
+      .help = "memory of each device that the node may use [most of it]" },
+    { .name = "device-timeout", .type = SHERD__REAL, .arg = "SECONDS", .min = 0.1, .max = 86400,
+      .preset = "30",
+      .help = "a device that does not respond for this time, in addition to what its task should "
+              "take, is given up: the node says goodbye and ends" },
+    { .name = "fallback", .type = SHERD__CHOICE, .arg = "NAME", .preset = "none",
+      .choices = choices_fallback,
+      .help = "cpu: if the device or its driver fails, continue on the processor with the same key "
+              "and address" },
+    { .name = "opencl-library", .type = SHERD__FILE, .arg = "FILE",
+      .help = "library of OpenCL [libOpenCL of the system]" },
+    { .name = "list-devices", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "list the devices of this machine without starting the node" },
+    { .name = "probe", .type = SHERD__CHOICE, .arg = "HOW", .choices = choices_probe,
+      .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
+      .help = "examine devices for another process, which reads standard output" },
+    { .name = "supervised", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
+      .help = "another process runs this one (--fallback)" },
     { .name = "connections", .type = SHERD__INT, .arg = "N", .preset = "64", .min = 1, .max = 10000,
       .help = "most connections of coordinators and members at a time" },
     { .name = "record", .type = SHERD__DIR, .arg = "DIR", .flags = SHERD__OPT_ONLY_ARGV,

@@ -23,6 +23,7 @@
 #include "core/options.h"
 #include "core/platform.h"
 #include "core/signals.h"
+#include "lib/devices.h"
 #include "lib/node_data.h"
 #include "matrix/gemm.h"
 #include "matrix/residue_bytes.h"
@@ -101,27 +102,6 @@ static int check_name(const char *what, const char *name, sherd_diag *d)
     if (!name || sherd__peer_name_valid(name)) return SHERD_OK;
     return sherd__fail(d, SHERD_EINVAL, "use 1 to 63 letters, digits and . _ - : / @ +",
                        "%s \"%.80s\" is empty, too long or has other characters", what, name);
-}
-
-static const sherd__backend *const backends[] = { &sherd__backend_cpu };
-enum { BACKENDS = sizeof backends / sizeof *backends };
-
-const char *sherd_backend_name(size_t i)
-{
-    return i < BACKENDS ? backends[i]->name : NULL;
-}
-
-/* Chooses the backend by its name. */
-static int find_backend(const sherd__backend **out, const char *name, sherd_diag *d)
-{
-    if (!name || strcmp(name, "auto") == 0) name = backends[0]->name;
-    for (size_t i = 0; i < BACKENDS; i++)
-        if (strcmp(backends[i]->name, name) == 0) {
-            *out = backends[i];
-            return SHERD_OK;
-        }
-    return sherd__fail(d, SHERD_EUNSUPPORTED, "sherd_backend_name lists them; auto chooses",
-                       "there is no backend \"%.40s\"", name);
 }
 
 /* ---- keys and lists -------------------------------------------------------------------------- */
@@ -387,7 +367,7 @@ static int open_server(sherd_node *n, sherd_diag *d)
 {
     uint8_t key[SHERD__HASH];
     sherd__passed passed = { .fd = -1 };
-    n->o.tested = n->o.quick && hash_test(n, key) &&
+    n->o.tested = n->o.quick && !n->o.backend->list && hash_test(n, key) &&
                   sherd__passed_begin(&passed, NULL, key, TEST_WAIT_MS);
     int err = sherd__server_open(&n->server, &n->o, &n->allowed, d);
     sherd__passed_end(&passed, !err);
@@ -429,8 +409,9 @@ static void free_node(sherd_node *n)
     sherd__free(n);
 }
 
-int sherd__node_start_with(sherd_node **out, const sherd_node_options *opt,
-                           const sherd__backend *backend, sherd_diag *d)
+static int start_with(sherd_node **out, const sherd_node_options *opt,
+                      const sherd__backend *backend, const sherd__backend_options *how,
+                      sherd_diag *d)
 {
     sherd_node_options o;
     *out = NULL;
@@ -440,13 +421,15 @@ int sherd__node_start_with(sherd_node **out, const sherd_node_options *opt,
     if (!n) return sherd__fail_memory(d, "a node");
     init_lock(n);
     n->o.backend = backend;
+    n->o.how = *how;
     err = fill_options(n, &o, d);
     if (!err) err = open_data(n, &o, d);
     if (!err) err = read_keys(n, &o, d);
     if (!err) err = sherd__hooks_check(&o.hooks, "interrupted before the node listened", d);
     if (!err) err = open_server(n, d);
     if (!err) err = start_record(n, o.record_dir, d); /* last: a start that fails leaves none */
-    n->o.name = n->o.domain = n->o.cores = NULL;      /* the caller's, and not read again */
+    n->o.name = n->o.domain = n->o.cores = n->o.how.library = NULL; /* the caller's, and not read
+                                                                       again */
     if (!err) err = start_thread(n, d);
     if (err) {
         free_node(n);
@@ -456,14 +439,22 @@ int sherd__node_start_with(sherd_node **out, const sherd_node_options *opt,
     return SHERD_OK;
 }
 
+int sherd__node_start_with(sherd_node **out, const sherd_node_options *opt,
+                           const sherd__backend *backend, sherd_diag *d)
+{
+    const sherd__backend_options how = { .threads = 0 };
+    return start_with(out, opt, backend, &how, d);
+}
+
 int sherd_node_start(sherd_node **out, const sherd_node_options *opt, sherd_diag *d)
 {
     sherd_node_options o;
+    sherd__backend_options how;
     const sherd__backend *backend = NULL;
     *out = NULL;
     int err = sherd__options_read(&o, sizeof o, opt, "sherd_node_options", d);
-    if (!err) err = find_backend(&backend, o.backend, d);
-    return err ? err : sherd__node_start_with(out, opt, backend, d);
+    if (!err) err = sherd__backend_choose(&backend, &how, &o, d);
+    return err ? err : start_with(out, opt, backend, &how, d);
 }
 
 int sherd_node_line_of(const sherd_node_options *opt, char out[SHERD_PEER_LINE_SIZE], sherd_diag *d)
@@ -513,6 +504,8 @@ int sherd_node_end(sherd_node *n, uint32_t timeout_ms, sherd_diag *d)
 {
     if (!finish(n, timeout_ms))
         return sherd__fail(d, SHERD_ETIMEOUT, NULL, "the node has not ended: a product is running");
+    const char *lost = sherd__server_lost(n->server);
+    if (lost) return sherd__fail(d, SHERD_EDEVICE, NULL, "the node has no device left: %s", lost);
     if (n->record_err && d && !d->code) *d = n->record_fault;
     return n->record_err;
 }

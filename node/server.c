@@ -67,6 +67,7 @@ struct sherd__server {
     bool loop_up, ending, drained;
     bool start_over;                /* the caller, or the end of the parent, ends the start */
     bool computing;                 /* connections are closed, and a product still runs */
+    char lost[SHERD__TEXT_MAX];     /* why all devices are lost; empty: they are not */
     bool released;                  /* the parent has written, so it may end now (opt->stay) */
     sherd__lines strangers_refused; /* limits log lines on strangers, all together */
     sherd__lines refused;           /* limits log lines on refused requests, for each key */
@@ -442,11 +443,22 @@ static void parent_read(uv_stream_t *h, ssize_t n, const uv_buf_t *buf)
     if (!s->released) end(s, "the process that started this node has ended", true);
 }
 
+/* Without a device, the node ends: its coordinators give its work to others. */
+static void check_lost(server *s)
+{
+    const char *why = sherd__worker_lost(s->worker);
+    if (s->ending || !why) return;
+    snprintf(s->lost, sizeof s->lost, "%s", why);
+    say(s->opt, SHERD_LOG_WARN, "no device is left: %s", why);
+    end(s, "its devices are lost", false);
+}
+
 static void on_wake(uv_async_t *h)
 {
     server *s = h->data;
     sherd__executor_drain(s->executor);
     sherd__worker_poll(s->worker);
+    check_lost(s);
     check_drained(s);
     if (s->opt->woken) s->opt->woken(s->opt->ctx);
 }
@@ -482,10 +494,13 @@ static int watch_parent(server *s, sherd_diag *d)
 static int start_compute(server *s, sherd_diag *d)
 {
     const sherd__server_options *o = s->opt;
-    sherd__backend_options b = { .threads = o->threads, .quick = o->quick, .tested = o->tested };
+    sherd__backend_options b = o->how;
     sigset_t before;
     int err = sherd__loop_init(&s->loop, d);
     if (err) return err;
+    b.threads = o->threads;
+    b.quick = o->quick;
+    b.tested = o->tested;
     s->loop_up = true;
     uv_async_init(&s->loop, &s->wake, on_wake);
     uv_timer_init(&s->loop, &s->drain);
@@ -645,4 +660,9 @@ const sherd__pool_stats *sherd__server_memory(const sherd__server *s)
 const sherd__device *sherd__server_device(const sherd__server *s)
 {
     return s->device;
+}
+
+const char *sherd__server_lost(const sherd__server *s)
+{
+    return s->lost[0] ? s->lost : NULL;
 }

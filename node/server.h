@@ -41,11 +41,12 @@ typedef struct sherd__server_options {
     bool stay;                      /* unless the parent has written to it */
 
     const sherd__backend *backend;
-    uint32_t threads;         /* compute threads; 0: the backend's choice */
-    const char *cores;        /* cores to bind to (node/cores.h): "0,2,3"; NULL: unbound */
-    bool quick, tested;       /* sherd__backend_options.quick, .tested */
-    uint64_t memory;          /* budget for blocks, arriving bodies and results */
-    uint32_t connections_max; /* 0: 64 */
+    sherd__backend_options how; /* its devices; the members below are used in place of its own */
+    uint32_t threads;           /* compute threads; 0: the backend's choice */
+    const char *cores;          /* cores to bind to (node/cores.h): "0,2,3"; NULL: unbound */
+    bool quick, tested;         /* sherd__backend_options.quick, .tested */
+    uint64_t memory;            /* budget for blocks, arriving bodies and results */
+    uint32_t connections_max;   /* 0: 64 */
 
     const sherd__own *data; /* its own examples, for secure aggregation; borrowed; may be NULL */
     const sherd__policy *policy; /* with data: limits on their use; borrowed */
@@ -104,5 +105,7 @@ const sherd__worker_stats *sherd__server_tasks(const sherd__server *s);
 const sherd__pool_stats *sherd__server_memory(const sherd__server *s);
 /** Returns the first device of the backend. */
 const sherd__device *sherd__server_device(const sherd__server *s);
+/** Returns why the node ended because all its devices are lost; NULL: it did not. */
+const char *sherd__server_lost(const sherd__server *s);
 
 #endif

@@ -264,8 +264,11 @@ static void on_called(sherd__call *call)
     t->took_us += call->took_us;
     if (t->err) set_text(t->text, t->err, call->text);
     t->cramped |= t->err == SHERD_ENOMEM;
-    if (call->lost) w->depth = depth_of(w);
-    else if (again) again = t->failures++ < SHERD__DEVICES_FAILURES;
+    if (call->lost) {
+        w->depth = depth_of(w);
+        set_text(w->lost, SHERD_EDEVICE, call->text);
+    }
+    if (again && !call->lost) again = t->failures++ < SHERD__DEVICES_FAILURES;
     again = again && !t->cancelled && !t->client->closed;
     w->stats.repeated += again;
     if (again && !(t->err = submit_call(w, t))) {
@@ -687,6 +690,12 @@ void sherd__worker_free(sherd__worker *w)
     sherd__worker_free_tenants(w);
     sherd__pool_free(w->pool);
     sherd__free(w);
+}
+
+const char *sherd__worker_lost(const sherd__worker *w)
+{
+    if (!sherd__devices_lost(&w->devices)) return NULL;
+    return w->lost[0] ? w->lost : "the device failed during a pass of training";
 }
 
 const sherd__worker_stats *sherd__worker_stats_of(const sherd__worker *w)

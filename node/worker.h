@@ -147,6 +147,9 @@ void sherd__worker_unplace(void *pool, uint8_t *bytes, uint64_t len);
 /** Returns the list of all accounts. */
 sherd__account *sherd__worker_accounts(const sherd__worker *w);
 
+/** Returns why all devices are lost; NULL: they are not. */
+const char *sherd__worker_lost(const sherd__worker *w);
+
 const sherd__worker_stats *sherd__worker_stats_of(const sherd__worker *w);
 const sherd__pool_stats *sherd__worker_memory(const sherd__worker *w);
 

@@ -98,6 +98,7 @@ struct sherd__client {
 };
 
 struct sherd__worker {
+    char lost[SHERD__TEXT_MAX]; /* why the last device was lost during a task */
     sherd__worker_options opt;
     sherd__pool *pool;
     sherd__worker_stats stats;

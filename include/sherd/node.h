@@ -120,17 +120,66 @@ typedef struct sherd_node_options {
         *advertise; /* host, or host:port, in the node's line, for coordinators that reach the
                               node under another address than it listens on; NULL: that of
                               `listen`, or an address of this machine if it listens on all */
+
+    /* Of a backend that computes on devices with drivers. */
+    const char *devices;        /* numbers as sherd_devices_find lists them, "0" or "0,2", or "all";
+                                   NULL: the first one */
+    uint64_t device_memory;     /* bytes of each device that the node may use; 0: most of it */
+    double device_timeout_s;    /* a device that does not respond for this time, in addition to the
+                                   time that its task should take, is lost; 0: 30 */
+    const char *opencl_library; /* file of OpenCL's library; NULL: the system's libOpenCL */
+    const char *program;        /* the sherd command, which examines drivers in a process of its
+                                   own; NULL: looked for as for local clusters */
+    double probe_timeout_s;     /* within which it must do so; 0: 20 to list, 120 to open */
 } sherd_node_options;
 
 /** Returns the name of the i-th backend, such as "cpu"; NULL after the last. */
 SHERD_API const char *sherd_backend_name(size_t i);
 
+/** A device with a driver, on which a node could compute. The library allocates it, so it may grow
+ *  at its end. */
+typedef struct sherd_device {
+    char backend[16]; /* "opencl" */
+    uint32_t number;  /* for sherd_node_options.devices */
+    char model[64], driver[64];
+    uint64_t memory; /* bytes */
+    bool processor;  /* it is the host's processor, which "auto" does not choose */
+    bool usable;     /* false: `why` is the reason */
+    char why[200];
+    double gflops, residue_gflops, byte_gops; /* rates of products in float64, modulo primes, and of
+                                                 bytes, with copies; 0: not measured */
+} sherd_device;
+
+typedef struct sherd_devices sherd_devices;
+
+/**
+ * Lists the devices that the backends find, in a process of its own, since drivers can fail. Reads
+ * backend ("auto": all), device_memory, opencl_library, program and hooks of the options, of which
+ * NULL means all defaults. rates: also opens, tests and measures each of them, which takes seconds.
+ * The caller frees *out with sherd_devices_free. A driver that is missing or fails is no error:
+ * sherd_devices_missing says so. Errors: SHERD_EINVAL, SHERD_ENOMEM, SHERD_EINTERRUPTED.
+ */
+SHERD_API int sherd_devices_find(sherd_devices **out, const sherd_node_options *opt, bool rates,
+                                 sherd_diag *d) SHERD_MUST;
+SHERD_API size_t sherd_devices_count(const sherd_devices *v);
+/** Returns device i; NULL beyond the last. */
+SHERD_API const sherd_device *sherd_devices_at(const sherd_devices *v, size_t i);
+/** Returns why a backend has no device, as one sentence; NULL: each has some. */
+SHERD_API const char *sherd_devices_missing(const sherd_devices *v);
+SHERD_API void sherd_devices_free(sherd_devices *v);
+SHERD_API const sherd_field *sherd_device_fields(size_t *count);
+/** For the sherd command: examines the devices of opt->backend in this process, and writes what it
+ *  finds to a descriptor for sherd_devices_find. how_much: "list"; "open" opens those that the
+ *  options name, "measure" all. SHERD_EINVAL, SHERD_EUNSUPPORTED, SHERD_EIO. */
+SHERD_API int sherd_devices_probe(const sherd_node_options *opt, const char *how_much, int fd,
+                                  sherd_diag *d) SHERD_MUST;
+
 /**
  * Starts a node. It listens and serves when the call returns, until it is ended. The caller frees
  * *out with sherd_node_free; it is NULL on failure.
  *
- * Errors: SHERD_EDEVICE (the backend fails its self-test), SHERD_EINVAL, SHERD_EUNSUPPORTED (no
- * such backend), SHERD_EKEY, SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT (a list, an empty allow-list,
+ * Errors: SHERD_EDEVICE (the backend or its driver fails, also in its self-test), SHERD_EINVAL (also
+ * no such device), SHERD_EUNSUPPORTED (no such backend, no driver, no device), SHERD_EKEY, SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT (a list, an empty allow-list,
  * data), SHERD_ESHAPE, SHERD_EBUSY (the ledger is in use), SHERD_EADDRINUSE, SHERD_ENET,
  * SHERD_ENOMEM, SHERD_EINTERRUPTED, SHERD_ETIMEOUT and SHERD_ECLOSED (the parent's pipe).
  */
@@ -163,7 +212,8 @@ SHERD_API bool sherd_node_orphaned(const sherd_node *n);
  * all connections are closed; 0: until it is finished.
  *
  * Errors: SHERD_ETIMEOUT: the product is still in progress; the record has been completed, and the
- * node ends when the product does. SHERD_EIO, SHERD_EOPEN: some of the record could not be written.
+ * node ends when the product does. SHERD_EDEVICE: the node has ended itself, since all its devices
+ * are lost; a driver may still run in this process, which should end soon. SHERD_EIO, SHERD_EOPEN: some of the record could not be written.
  * A second call waits likewise and returns the same.
  */
 SHERD_API int sherd_node_end(sherd_node *n, uint32_t timeout_ms, sherd_diag *d) SHERD_MUST;

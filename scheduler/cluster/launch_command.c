@@ -126,6 +126,7 @@ int sherd__command_make(sherd__command *c, const sherd__launch_options *o)
                            "--threads",     c->threads,
                            "--memory",      c->memory,
                            "--selftest",    "quick",
+                           "--backend",     "cpu",
                            "--name",        c->name };
     size_t len = sizeof argv / sizeof *argv;
     memcpy(c->argv, argv, sizeof argv);

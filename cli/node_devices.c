@@ -1,0 +1,88 @@
+/* `sherd node --list-devices`: the devices that this machine's drivers have, as a table or JSON. */
+#include "cli/node_devices.h"
+
+#include <string.h>
+
+#include "cli/fields.h"
+#include "cli/process.h"
+#include "cli/rows.h"
+
+static const char *number_text(const void *x, char out[48])
+{
+    const sherd_device *v = x;
+    snprintf(out, 48, "%s %u", v->backend, v->number);
+    return out;
+}
+
+static const char *state_text(const void *x, char out[48])
+{
+    const sherd_device *v = x;
+    snprintf(out, 48, "%s", !v->usable ? "unusable" : v->processor ? "processor" : "ok");
+    return out;
+}
+
+static const sherd__column columns[] = {
+    { "device", -10, NULL, number_text },
+    { "memory", 9, "memory", NULL },
+    { "state", -9, NULL, state_text },
+    { "model", 0, "model", NULL },
+    { NULL, 0, NULL, NULL },
+};
+
+const char *sherd__device_line(const sherd_device *v, char *out, size_t size)
+{
+    char bytes[24];
+    int n = snprintf(out, size, "%s %u: %s, %s of memory, %s", v->backend, v->number, v->model,
+                     sherd__cli_bytes(v->memory, bytes), v->driver);
+    if (n > 0 && (size_t)n < size && v->residue_gflops > 0)
+        snprintf(out + n, size - (size_t)n,
+                 "; %.3g GF/s in float64, %.3g modulo primes, %.3g Gop/s "
+                 "of bytes",
+                 v->gflops, v->residue_gflops, v->byte_gops);
+    else if (n > 0 && (size_t)n < size && !v->usable)
+        snprintf(out + n, size - (size_t)n, "; cannot be used: %s", v->why);
+    return out;
+}
+
+static void print_devices(const sherd__cli *cli, const sherd_devices *v)
+{
+    char line[512];
+    const sherd_device *x;
+    if (sherd_devices_count(v) > 0)
+        sherd__cli_say(cli, "%s",
+                       sherd__row_text(line, sizeof line, columns, NULL, sherd_device_fields));
+    for (size_t i = 0; (x = sherd_devices_at(v, i)); i++) {
+        sherd__cli_print("%s", sherd__row_text(line, sizeof line, columns, x, sherd_device_fields));
+        if (!x->usable) sherd__cli_print_prose(4, "    cannot be used: %s", x->why);
+        else if (cli->verbose > 0) sherd__cli_print("    %s", x->driver);
+    }
+    if (sherd_devices_missing(v)) sherd__cli_say(cli, "%s", sherd_devices_missing(v));
+}
+
+static int print_json(const sherd__cli *cli, const sherd_devices *v, sherd_diag *d)
+{
+    json_t *obj = sherd__cli_json_new(cli), *all = json_array();
+    const sherd_device *x;
+    for (size_t i = 0; (x = sherd_devices_at(v, i)); i++)
+        json_array_append_new(all, sherd__fields_object(x, sherd_device_fields, NULL));
+    json_object_set_new(obj, "devices", all);
+    json_object_set_new(obj, "missing",
+                        sherd_devices_missing(v) ? json_string(sherd_devices_missing(v))
+                                                 : json_null());
+    return sherd__cli_json_end(cli, obj, d);
+}
+
+int sherd__node_devices(sherd__cli *cli, sherd_diag *d)
+{
+    sherd_devices *v;
+    const sherd_node_options o = { .size = sizeof o,
+                                   .backend = sherd__opt_text(cli, "backend"),
+                                   .opencl_library = sherd__opt_text(cli, "opencl-library"),
+                                   .program = SHERD__SELF };
+    int err = sherd_devices_find(&v, &o, false, d);
+    if (err) return err;
+    if (cli->json) err = print_json(cli, v, d);
+    else print_devices(cli, v);
+    sherd_devices_free(v);
+    return err;
+}

@@ -1,0 +1,465 @@
+/*
+ * The devices of this machine. A driver may abort or hang, so it is first used by another process:
+ * the sherd command, which lists devices, opens those that are asked for, and writes what it found
+ * to a pipe as one `report`. Both processes are the same program, which the report's first members
+ * confirm.
+ *
+ * "auto" looks for device files first. On a machine without a GPU, nothing is started or loaded.
+ */
+#include "lib/devices.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/diag.h"
+#include "core/field.h"
+#include "core/hooks.h"
+#include "core/options.h"
+#include "scheduler/cluster/launch_command.h"
+#include "sherd/version.h"
+
+#define LIST_S 20.0  /* within which a driver must list its devices */
+#define OPEN_S 120.0 /* ... and compile kernels, and pass the self-test */
+
+extern char **environ;
+
+static const sherd__backend *const backends[] = { &sherd__backend_cpu, &sherd__backend_opencl };
+#define BACKENDS (sizeof backends / sizeof *backends)
+
+const sherd__backend *sherd__backend_at(size_t i)
+{
+    return i < BACKENDS ? backends[i] : NULL;
+}
+
+const char *sherd_backend_name(size_t i)
+{
+    return i < BACKENDS ? backends[i]->name : NULL;
+}
+
+/* What the other process found. */
+typedef struct report {
+    char version[32];
+    uint32_t size; /* of this struct */
+    uint32_t count;
+    int32_t err;
+    sherd_diag fault; /* with err */
+    sherd_device list[SHERD__DEVICES_MAX];
+} report;
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static int read_number(const char **at, uint32_t *out)
+{
+    char *end;
+    if (**at < '0' || **at > '9') return SHERD_EINVAL;
+    const unsigned long n = strtoul(*at, &end, 10);
+    if (n > 9999 || (*end && *end != ',')) return SHERD_EINVAL;
+    *at = *end ? end + 1 : end;
+    *out = (uint32_t)n;
+    return SHERD_OK;
+}
+
+static bool names(const sherd__backend_options *how, uint32_t number)
+{
+    for (uint32_t i = 0; i < how->devices_len; i++)
+        if (how->devices[i] == number) return true;
+    return false;
+}
+
+/* Parses "all", "0" or "0,2". */
+static int parse_devices(const char *text, sherd__backend_options *how, sherd_diag *d)
+{
+    uint32_t n = 0;
+    int err = SHERD_OK;
+    if (!text) return SHERD_OK;
+    how->all_devices = strcmp(text, "all") == 0;
+    if (how->all_devices) return SHERD_OK;
+    for (const char *at = text; !err && (*at || at == text);) {
+        err = read_number(&at, &n);
+        if (!err && (how->devices_len == SHERD__DEVICES_MAX || names(how, n))) err = SHERD_EINVAL;
+        if (!err) how->devices[how->devices_len++] = n;
+    }
+    return err ? sherd__fail(d, err, "as 0, 0,1 or all", "devices: expected numbers, found '%.60s'",
+                             text)
+               : SHERD_OK;
+}
+
+static int read_options(sherd__backend_options *how, const sherd_node_options *o, sherd_diag *d)
+{
+    *how = (sherd__backend_options){ .threads = o->threads,
+                                     .quick = o->quick_test,
+                                     .library = o->opencl_library,
+                                     .device_memory = o->device_memory,
+                                     .timeout_s = o->device_timeout_s };
+    return parse_devices(o->devices, how, d);
+}
+
+static int find_backend(const sherd__backend **out, const char *name, sherd_diag *d)
+{
+    for (size_t i = 0; i < BACKENDS; i++)
+        if (strcmp(backends[i]->name, name) == 0) {
+            *out = backends[i];
+            return SHERD_OK;
+        }
+    return sherd__fail(d, SHERD_EUNSUPPORTED, "sherd_backend_name lists them; auto chooses",
+                       "there is no backend \"%.40s\"", name);
+}
+
+/* ---- in the other process -------------------------------------------------------------------- */
+
+static void fill(sherd_device *out, const sherd__backend *b, uint32_t number,
+                 const sherd__device_info *i)
+{
+    *out = (sherd_device){ .number = number,
+                           .memory = i->memory,
+                           .processor = i->processor,
+                           .usable = i->unusable[0] == '\0' };
+    snprintf(out->backend, sizeof out->backend, "%s", b->name);
+    memcpy(out->model, i->model, sizeof out->model);
+    memcpy(out->driver, i->driver, sizeof out->driver);
+    memcpy(out->why, i->unusable, sizeof out->why);
+}
+
+/* Opens device `number` alone, and sets its rates. */
+static int measure(const sherd__backend *b, sherd__backend_options how, sherd_device *out,
+                   sherd_diag *d)
+{
+    void *ctx = NULL;
+    uint32_t count;
+    how.all_devices = false;
+    how.devices_len = 1;
+    how.devices[0] = out->number;
+    int err = b->open(&ctx, &how, d);
+    if (err) {
+        out->usable = false;
+        snprintf(out->why, sizeof out->why, "%.199s", d->message);
+        return err;
+    }
+    const sherd__device *v = b->devices(ctx, &count);
+    out->gflops = v->gflops;
+    out->residue_gflops = v->residue_gflops;
+    out->byte_gops = v->byte_gops;
+    b->close(ctx);
+    return SHERD_OK;
+}
+
+/* Lists the devices of a backend, and opens those that the options name. */
+static int examine(const sherd__backend *b, const sherd__backend_options *how, bool open_all,
+                   bool open, report *r, sherd_diag *d)
+{
+    sherd__device_info list[SHERD__DEVICES_MAX];
+    int err = b->list(how, list, SHERD__DEVICES_MAX, &r->count, d);
+    if (err) return err;
+    if (r->count > SHERD__DEVICES_MAX) r->count = SHERD__DEVICES_MAX;
+    for (uint32_t i = 0; i < r->count; i++) {
+        fill(&r->list[i], b, i, &list[i]);
+        const bool named = how->all_devices || (how->devices_len ? names(how, i) : i == 0);
+        if (!open || !r->list[i].usable || (!named && !open_all)) continue;
+        sherd_diag mine = { .code = 0 };
+        int failed = measure(b, *how, &r->list[i], &mine);
+        if (failed && !open_all && !err) {
+            err = failed;
+            *d = mine;
+        }
+    }
+    return err;
+}
+
+static int write_all(int fd, const void *bytes, size_t len)
+{
+    const char *at = bytes;
+    while (len > 0) {
+        ssize_t n = write(fd, at, len);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return SHERD_EIO;
+        at += n;
+        len -= (size_t)n;
+    }
+    return SHERD_OK;
+}
+
+int sherd_devices_probe(const sherd_node_options *opt, const char *how_much, int fd, sherd_diag *d)
+{
+    sherd_node_options o;
+    sherd__backend_options how;
+    const sherd__backend *b = NULL;
+    report r = { .version = SHERD_VERSION, .size = sizeof r };
+    int err = sherd__options_read(&o, sizeof o, opt, "sherd_node_options", d);
+    if (!err) err = read_options(&how, &o, d);
+    if (!err) err = find_backend(&b, o.backend ? o.backend : "opencl", d);
+    if (!err && !b->list)
+        err = sherd__fail(d, SHERD_EINVAL, NULL, "backend %s has no driver", b->name);
+    if (err) return err;
+    const bool all = strcmp(how_much, "measure") == 0;
+    r.err = examine(b, &how, all, strcmp(how_much, "list") != 0, &r, &r.fault);
+    return write_all(fd, &r, sizeof r)
+               ? sherd__fail(d, SHERD_EIO, NULL, "cannot write what was found")
+               : SHERD_OK;
+}
+
+/* ---- in this process ------------------------------------------------------------------------- */
+
+typedef struct child {
+    pid_t pid;
+    int out; /* reads what it writes */
+} child;
+
+static int start_child(child *c, const sherd__backend *b, const sherd_node_options *o,
+                       const char *how_much, sherd_diag *d)
+{
+    char program[PATH_MAX], memory[32];
+    int fds[2];
+    if (o->program) snprintf(program, sizeof program, "%s", o->program);
+    else sherd__command_find(program, sizeof program);
+    snprintf(memory, sizeof memory, "%llu", (unsigned long long)o->device_memory);
+    const char *argv[16] = { "sherd", "node", "--probe", how_much, "--backend", b->name };
+    size_t n = 6;
+    if (o->devices) argv[n++] = "--device", argv[n++] = o->devices;
+    if (o->opencl_library) argv[n++] = "--opencl-library", argv[n++] = o->opencl_library;
+    if (o->device_memory) argv[n++] = "--device-memory", argv[n++] = memory;
+    if (pipe2(fds, O_CLOEXEC))
+        return sherd__fail(d, SHERD_EIO, NULL, "no pipe: %s", strerror(errno));
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    int err = posix_spawnp(&c->pid, program, &actions, NULL, (char *const *)(uintptr_t)argv,
+                           environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(fds[1]);
+    c->out = fds[0];
+    if (!err) return SHERD_OK;
+    close(fds[0]);
+    return sherd__fail(d, SHERD_EUNSUPPORTED,
+                       "name the sherd command as the node's `program`, or choose backend cpu",
+                       "the driver of %s is not used untested, and %.200s cannot be started: %s",
+                       b->name, program, strerror(err));
+}
+
+/* Reads the report. Returns the number of bytes that arrived in time, fewer if the child ended. */
+static size_t read_report(const child *c, report *r, double seconds, const sherd_hooks *hooks)
+{
+    const double end = sherd__clock_s() + seconds;
+    size_t got = 0;
+    while (got < sizeof *r && sherd__clock_s() < end && !sherd__hooks_interrupted(hooks)) {
+        struct pollfd p = { .fd = c->out, .events = POLLIN };
+        if (poll(&p, 1, 50) <= 0) continue;
+        ssize_t n = read(c->out, (char *)r + got, sizeof *r - got);
+        if (n == 0) break;
+        if (n > 0) got += (size_t)n;
+    }
+    return got;
+}
+
+/* Waits for the child, at most `seconds`, then ends it. Returns false if it had to be ended. */
+static bool end_child(child *c, double seconds, int *status)
+{
+    const double end = sherd__clock_s() + seconds;
+    close(c->out);
+    while (waitpid(c->pid, status, WNOHANG) == 0) {
+        if (sherd__clock_s() < end) {
+            poll(NULL, 0, 5);
+            continue;
+        }
+        kill(c->pid, SIGKILL);
+        while (waitpid(c->pid, status, 0) < 0 && errno == EINTR) continue;
+        return false;
+    }
+    return true;
+}
+
+/* Examines the devices of a backend in another process. */
+static int examine_apart(const sherd__backend *b, const sherd_node_options *o, const char *how_much,
+                         report *r, sherd_diag *d)
+{
+    child c;
+    int status = 0;
+    const double seconds = strcmp(how_much, "list") == 0 ? LIST_S : OPEN_S;
+    *r = (report){ .count = 0 };
+    int err = start_child(&c, b, o, how_much, d);
+    if (err) return err;
+    const size_t got = read_report(&c, r, o->probe_timeout_s > 0 ? o->probe_timeout_s : seconds,
+                                   &o->hooks);
+    const bool whole = got == sizeof *r;
+    const bool ended = end_child(&c, whole || got == 0 ? 1 : 0, &status);
+    const uint32_t count = r->count;
+    r->version[sizeof r->version - 1] = '\0';
+    if (whole && strcmp(r->version, SHERD_VERSION) == 0 && r->size == sizeof *r &&
+        count <= SHERD__DEVICES_MAX)
+        return r->err ? sherd__fail(d, r->err, r->fault.hint[0] ? r->fault.hint : NULL, "%s",
+                                    r->fault.message)
+                      : SHERD_OK;
+    r->count = 0;
+    if (sherd__hooks_interrupted(&o->hooks))
+        return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted before the node listened");
+    if (!ended)
+        return sherd__fail(d, SHERD_EDEVICE, NULL, "the driver of %s does not answer", b->name);
+    if (WIFSIGNALED(status))
+        return sherd__fail(d, SHERD_EDEVICE, NULL, "the driver of %s ends the process (%s)",
+                           b->name, strsignal(WTERMSIG(status)));
+    return sherd__fail(d, SHERD_EDEVICE, "are program and library of one version?",
+                       "the devices of %s cannot be listed", b->name);
+}
+
+/* ---- choosing -------------------------------------------------------------------------------- */
+
+static void log_line(const sherd_hooks *h, sherd_log_level level, const char *why)
+{
+    char line[560];
+    if (!h->log) return;
+    snprintf(line, sizeof line, "computing on the processor: %s", why);
+    h->log(h->ctx, level, line);
+}
+
+/* Returns whether the machine may have a GPU. */
+static bool has_device_files(void)
+{
+    static const char *const patterns[] = { "/dev/nvidiactl", "/dev/kfd", "/dev/dxg", "/dev/mali0",
+                                            "/dev/dri/renderD*" };
+    bool found = false;
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns && !found; i++) {
+        glob_t g;
+        found = glob(patterns[i], 0, NULL, &g) == 0;
+        globfree(&g);
+    }
+    return found;
+}
+
+static bool has_accelerator(const report *r)
+{
+    for (uint32_t i = 0; i < r->count; i++)
+        if (r->list[i].usable && !r->list[i].processor) return true;
+    return false;
+}
+
+/* Chooses a backend with a driver whose first device is not a processor, else that of the
+ * processor. */
+static int choose_any(const sherd__backend **out, const sherd_node_options *o, sherd_diag *d)
+{
+    *out = &sherd__backend_cpu;
+    if (!o->opencl_library && !has_device_files()) {
+        if (o->devices)
+            return sherd__fail(d, SHERD_EINVAL, "leave it out, or name a backend",
+                               "a device is named, and this machine has no GPU");
+        log_line(&o->hooks, SHERD_LOG_INFO, "this machine has no GPU");
+        return SHERD_OK;
+    }
+    sherd_diag mine = { .code = 0 };
+    for (size_t i = 0; i < BACKENDS; i++) {
+        report r;
+        if (!backends[i]->list) continue;
+        int err = examine_apart(backends[i], o, "open", &r, &mine);
+        if (err == SHERD_EINTERRUPTED || err == SHERD_EINVAL) {
+            if (d) *d = mine;
+            return err;
+        }
+        if (!err && has_accelerator(&r)) {
+            *out = backends[i];
+            return SHERD_OK;
+        }
+        if (!err)
+            (void)sherd__fail(&mine, SHERD_EUNSUPPORTED, NULL, "%s has no device but the processor",
+                              backends[i]->name);
+    }
+    log_line(&o->hooks, mine.code == SHERD_EUNSUPPORTED ? SHERD_LOG_INFO : SHERD_LOG_WARN,
+             mine.message);
+    return SHERD_OK;
+}
+
+int sherd__backend_choose(const sherd__backend **out, sherd__backend_options *how,
+                          const sherd_node_options *o, sherd_diag *d)
+{
+    report r;
+    int err = read_options(how, o, d);
+    if (err) return err;
+    if (!o->backend || strcmp(o->backend, "auto") == 0) return choose_any(out, o, d);
+    err = find_backend(out, o->backend, d);
+    if (err) return err;
+    if ((*out)->list) return examine_apart(*out, o, "open", &r, d);
+    return how->devices_len || how->all_devices || o->device_memory
+               ? sherd__fail(d, SHERD_EINVAL, "choose another backend, or leave it out",
+                             "backend %s has no devices to choose from", (*out)->name)
+               : SHERD_OK;
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+struct sherd_devices {
+    size_t count;
+    sherd_device list[SHERD__DEVICES_MAX * BACKENDS];
+    char why[SHERD__TEXT_MAX];
+};
+
+int sherd_devices_find(sherd_devices **out, const sherd_node_options *opt, bool rates,
+                       sherd_diag *d)
+{
+    sherd_node_options o;
+    sherd_diag mine = { .code = 0 };
+    *out = NULL;
+    int err = sherd__options_read(&o, sizeof o, opt, "sherd_node_options", d);
+    sherd_devices *v = err ? NULL : sherd__calloc(1, sizeof *v);
+    if (!v) return err ? err : sherd__fail_memory(d, "a list of devices");
+    for (size_t i = 0; i < BACKENDS; i++) {
+        report r;
+        const bool named = !o.backend || strcmp(o.backend, "auto") == 0 ||
+                           strcmp(o.backend, backends[i]->name) == 0;
+        if (!named || !backends[i]->list) continue;
+        err = examine_apart(backends[i], &o, rates ? "measure" : "list", &r, &mine);
+        if (err == SHERD_EINTERRUPTED) {
+            sherd__free(v);
+            return sherd__fail(d, err, NULL, "interrupted");
+        }
+        if (err || r.count == 0)
+            snprintf(v->why, sizeof v->why, "%.199s", err ? mine.message : "OpenCL has no device");
+        for (uint32_t k = 0; k < r.count && !err; k++) v->list[v->count++] = r.list[k];
+    }
+    *out = v;
+    return SHERD_OK;
+}
+
+size_t sherd_devices_count(const sherd_devices *v)
+{
+    return v->count;
+}
+
+const sherd_device *sherd_devices_at(const sherd_devices *v, size_t i)
+{
+    return i < v->count ? &v->list[i] : NULL;
+}
+
+const char *sherd_devices_missing(const sherd_devices *v)
+{
+    return v->why[0] ? v->why : NULL;
+}
+
+void sherd_devices_free(sherd_devices *v)
+{
+    sherd__free(v);
+}
+
+static const sherd_field device_fields[] = {
+    SHERD__FIELD(sherd_device, backend, TEXT, "", "backend that uses it"),
+    SHERD__FIELD(sherd_device, number, U32, "", "its number, for --device"),
+    SHERD__FIELD(sherd_device, model, TEXT, "", "name of the device"),
+    SHERD__FIELD(sherd_device, driver, TEXT, "", "name and version of the driver"),
+    SHERD__FIELD(sherd_device, memory, U64, "bytes", "memory of the device"),
+    SHERD__FIELD(sherd_device, processor, BOOL, "", "whether it is the host's processor"),
+    SHERD__FIELD(sherd_device, usable, BOOL, "", "whether nodes can use it"),
+    SHERD__FIELD(sherd_device, why, TEXT, "", "why not, or empty"),
+    SHERD__FIELD(sherd_device, gflops, F64, "GF/s", "rate of products in float64; 0: not measured"),
+    SHERD__FIELD(sherd_device, residue_gflops, F64, "GF/s", "rate of products modulo primes"),
+    SHERD__FIELD(sherd_device, byte_gops, F64, "Gop/s", "rate of products of bytes"),
+};
+SHERD__FIELDS(sherd_device, device_fields)
