@@ -7,7 +7,6 @@
  * command without OPENBLAS_CORETYPE: the library reads that variable before main begins.
  */
 #include <arpa/inet.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -22,6 +21,7 @@
 
 #include "cli/cli.h"
 #include "cli/environment.h"
+#include "cli/node_devices.h"
 #include "cli/options.h"
 #include "cli/process.h"
 #include "core/alloc.h"
@@ -216,18 +216,24 @@ static void check_space(checkup *c, const char *name, const char *dir, bool need
                  dir, sherd__cli_bytes(room, a));
 }
 
+/* Opens, tests and measures every device with a driver. */
 static void check_gpus(checkup *c)
 {
-    static const char *const names[] = { "libcuda.so.1", "libOpenCL.so.1" };
-    char found[96] = "";
-    size_t at = 0;
-    for (size_t i = 0; i < 2; i++) {
-        void *lib = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
-        at += (size_t)snprintf(found + at, sizeof found - at, "%s%s %s", i > 0 ? ", " : "",
-                               names[i], lib ? "found" : "not found");
-        if (lib) dlclose(lib);
+    char line[320];
+    sherd_devices *v;
+    const sherd_device *x;
+    sherd_diag d = { .code = 0 };
+    const sherd_node_options o = { .size = sizeof o, .program = SHERD__SELF };
+    if (sherd_devices_find(&v, &o, true, &d)) {
+        report_check(c, WARNING, 0, "gpu", NULL, "%s", d.message);
+        return;
     }
-    report_check(c, GOOD, 0, "gpu", NULL, "%s; nodes of this version compute on processors", found);
+    for (size_t i = 0; (x = sherd_devices_at(v, i)); i++)
+        report_check(c, x->usable ? GOOD : WARNING, 0, "gpu", NULL, "%s",
+                     sherd__device_line(x, line, sizeof line));
+    if (sherd_devices_missing(v))
+        report_check(c, GOOD, 0, "gpu", NULL, "none: %s", sherd_devices_missing(v));
+    sherd_devices_free(v);
 }
 
 /* ---- configuration --------------------------------------------------------------------------- */
@@ -292,7 +298,7 @@ static const sherd__option options[] = {
 
 const sherd__verb sherd__verb_doctor = {
     .name = "doctor",
-    .summary = "check this machine: BLAS, cores, memory, ports, disk space, versions",
+    .summary = "check this machine: BLAS, cores, GPUs, memory, ports, disk space, versions",
     .examples = examples,
     .options = options,
     .run = run_doctor,

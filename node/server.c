@@ -449,7 +449,7 @@ static void check_lost(server *s)
     const char *why = sherd__worker_lost(s->worker);
     if (s->ending || !why) return;
     snprintf(s->lost, sizeof s->lost, "%s", why);
-    say(s->opt, SHERD_LOG_WARN, "no device is left: %s", why);
+    say(s->opt, SHERD_LOG_INFO, "no device is left: %s", why);
     end(s, "its devices are lost", false);
 }
 

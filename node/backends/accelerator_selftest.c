@@ -286,9 +286,10 @@ static int test_map(trial *t, uint32_t op, bool *same, sherd_diag *d)
     if (!err) draw_numbers(t, t->left);
     if (!err && two) draw_numbers(t, t->right);
     if (!err) err = trial_run(t, d);
-    const double *a = (const double *)(const void *)bytes_of(t->left);
-    const double *b = two ? (const double *)(const void *)bytes_of(t->right) : NULL;
-    if (!err) err = sherd__map_f64(op, a, b, N, want);
+    if (!err)
+        err = sherd__map_f64(op, (const double *)(const void *)bytes_of(t->left),
+                             two ? (const double *)(const void *)bytes_of(t->right) : NULL, N,
+                             want);
     *same = !err && memcmp(want, t->out, N * sizeof *want) == 0;
     sherd__free(want);
     return err;

@@ -55,6 +55,16 @@ static atomic_bool lost;
 
 EXPORT unsigned standin_dirty(void);
 EXPORT unsigned standin_launches(void);
+EXPORT void standin_reset(void);
+
+/* Counts from 1 again. */
+void standin_reset(void)
+{
+    atomic_store(&allocations, 0);
+    atomic_store(&launches, 0);
+    atomic_store(&dirty, 0);
+    atomic_store(&lost, false);
+}
 
 unsigned standin_dirty(void)
 {
