@@ -10,7 +10,7 @@
  *   stuck       it does not answer            full=N      allocation N finds no memory
  *   fail=N      launch N fails                lost=N      with launch N the device is lost
  *   hang=N      launch N does not end         wrong=N     launch N spoils a byte of its result
- *   crash=N     with launch N the process ends
+ *   crash=N     with launch N the process ends                gone        the next launch loses it
  *
  * Allocations and launches are counted from 1 in each process. Kernels run when they are started.
  * standin_dirty counts memory that was freed although it still held a number.
@@ -323,7 +323,7 @@ int32_t clEnqueueNDRangeKernel(ocl_queue q, ocl_kernel k, uint32_t dimensions, c
     (void)from, (void)waits, (void)wait, (void)event;
     if (dimensions != 2 || group[0] != SHERD__GROUP || group[1] != 1) return -53;
     if (n == word("crash")) abort();
-    if (n == word("lost")) atomic_store(&lost, true);
+    if (n == word("lost") || word("gone")) atomic_store(&lost, true);
     if (atomic_load(&lost)) return OCL_DEVICE_NOT_AVAILABLE;
     if (n == word("fail")) return -59;
     q->hangs |= n == word("hang");

@@ -259,7 +259,10 @@ static void invalid_options_are_refused(void **state)
     WITH(domain, "", SHERD_EINVAL, "domain \"\"");
     WITH(backend, "abacus", SHERD_EUNSUPPORTED, "abacus");
     assert_string_equal(sherd_backend_name(0), "cpu");
-    assert_null(sherd_backend_name(1));
+    assert_string_equal(sherd_backend_name(1), "opencl");
+    assert_null(sherd_backend_name(2));
+    WITH(devices, "0", SHERD_EINVAL, "this machine has no GPU");
+    WITH(devices, "one", SHERD_EINVAL, "found 'one'");
     WITH(allow, NULL, SHERD_EINVAL, "no allow-list");
     WITH(allow, "# no line\n", SHERD_EFORMAT, "lists no coordinator");
     WITH(allow, "x y", SHERD_EFORMAT, "allow-list:1");
@@ -589,9 +592,96 @@ static void without_memory_no_node_starts(void **state)
     assert_true(n > 10 && n < 500);
 }
 
+/* The library of OpenCL that tests use (preload_opencl.c). */
+static sherd_node_options on_standin(char library[4096])
+{
+    sherd_node_options o = options();
+    snprintf(library, 4096, "%s/tests/system/node/preload_opencl.so", getenv("BUILD"));
+    o.opencl_library = library;
+    o.program = getenv("SHERD");
+    return o;
+}
+
+static void devices_are_found_with_their_rates(void **state)
+{
+    (void)state;
+    char library[4096];
+    sherd_devices *v;
+    sherd_node_options o = on_standin(library);
+    setenv("SHERD_TEST_OPENCL", "devices=2,nof64", 1);
+    for (int rates = 0; rates < 2; rates++) {
+        assert_int_equal(sherd_devices_find(&v, &o, rates, NULL), SHERD_OK);
+        assert_int_equal(sherd_devices_count(v), 2);
+        assert_null(sherd_devices_at(v, 2));
+        assert_null(sherd_devices_missing(v));
+        const sherd_device *x = sherd_devices_at(v, 1);
+        assert_string_equal(x->backend, "opencl");
+        assert_string_equal(x->model, "Stand-in GPU 1");
+        assert_true(x->number == 1 && x->usable && !x->processor && x->gflops == 0);
+        assert_int_equal(x->residue_gflops > 0 && x->byte_gops > 0, rates);
+        sherd_devices_free(v);
+    }
+    setenv("SHERD_TEST_OPENCL", "abort", 1);
+    assert_int_equal(sherd_devices_find(&v, &o, false, NULL), SHERD_OK);
+    assert_int_equal(sherd_devices_count(v), 0);
+    assert_non_null(strstr(sherd_devices_missing(v), "ends the process"));
+    sherd_devices_free(v);
+    o.backend = "cpu";
+    assert_int_equal(sherd_devices_find(&v, &o, false, NULL), SHERD_OK);
+    assert_true(sherd_devices_count(v) == 0 && !sherd_devices_missing(v));
+    sherd_devices_free(v);
+    unsetenv("SHERD_TEST_OPENCL");
+    o.size = 1;
+    assert_int_equal(sherd_devices_find(&v, &o, false, NULL), SHERD_EINVAL);
+    assert_null(v);
+}
+
+static void a_node_computes_on_a_device_that_the_library_chose(void **state)
+{
+    (void)state;
+    char library[4096];
+    sherd_cluster *c;
+    sherd_diag d = { 0 };
+    sherd_node_options o = on_standin(library);
+    sherd_node *n = start(&o);
+    assert_int_equal(open_cluster(&c, sherd_node_line(n), &d), SHERD_OK);
+    sherd_node_info info = { .size = sizeof info };
+    assert_int_equal(sherd_cluster_node_at(c, 0, &info, NULL), SHERD_OK);
+    assert_string_equal(info.backend, "opencl");
+    assert_string_equal(info.blas_core, "Stand-in GPU 0");
+    assert_int_equal(multiply(c, SHERD_PLAIN), SHERD_OK);
+    sherd_cluster_close(c);
+    assert_int_equal(sherd_node_end(n, 0, NULL), SHERD_OK);
+    sherd_node_free(n);
+}
+
+/* Each launch of the node's self-test works; a later one loses the device. */
+static void a_node_whose_device_is_lost_ends_and_says_so(void **state)
+{
+    (void)state;
+    char library[4096];
+    sherd_cluster *c;
+    sherd_diag d = { 0 };
+    sherd_node_options o = on_standin(library);
+    sherd_node *n = start(&o);
+    assert_int_equal(open_cluster(&c, sherd_node_line(n), &d), SHERD_OK);
+    assert_int_equal(multiply(c, SHERD_PLAIN), SHERD_OK);
+    setenv("SHERD_TEST_OPENCL", "gone", 1);
+    (void)multiply(c, SHERD_PLAIN);
+    assert_int_equal(sherd_node_wait(n, NULL), SHERD_OK);
+    assert_int_equal(sherd_node_end(n, 0, &d), SHERD_EDEVICE);
+    assert_non_null(strstr(d.message, "the node has no device left: "));
+    sherd_cluster_close(c);
+    sherd_node_free(n);
+    unsetenv("SHERD_TEST_OPENCL");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(devices_are_found_with_their_rates),
+        cmocka_unit_test(a_node_computes_on_a_device_that_the_library_chose),
+        cmocka_unit_test(a_node_whose_device_is_lost_ends_and_says_so),
         cmocka_unit_test(nodes_and_their_coordinator_share_a_process),
         cmocka_unit_test(threads_of_a_node_block_signals),
         cmocka_unit_test(the_line_of_a_node_has_address_key_name_and_domain),
