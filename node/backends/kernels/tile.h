@@ -18,6 +18,11 @@
  */
 #ifdef TILE_NAME
 
+#define TILE_STEP(k)                                                                               \
+    for (uint32_t i = 0; i < 4; i++)                                                               \
+        for (uint32_t j = 0; j < 4; j++)                                                           \
+    SHERD__MINE(sums)[i][j] = TILE_ADD(SHERD__MINE(sums)[i][j], u[k][y + 16 * i], v[k][x + 16 * j])
+
 SHERD__ENTRY(TILE_NAME)
 {
     SHERD__SHARED TILE_NUMBER u[KERNEL_DEPTH][KERNEL_TILE + 1], v[KERNEL_DEPTH][KERNEL_TILE];
@@ -49,10 +54,13 @@ SHERD__ENTRY(TILE_NAME)
         SHERD__ITEMS
         {
             const uint32_t x = item % 16, y = item / 16;
-            for (uint32_t k = 0; k < KERNEL_DEPTH; k++)
-                for (uint32_t i = 0; i < 4; i++)
-                    for (uint32_t j = 0; j < 4; j++) SHERD__MINE(sums)
-            [i][j] = TILE_ADD(SHERD__MINE(sums)[i][j], u[k][y + 16 * i], v[k][x + 16 * j]);
+            /* Not where all sums of the item are beyond the edges of the result. */
+            const uint32_t used = row + y < job.n && col + x < job.m;
+            if (used && numbers - first >= KERNEL_DEPTH) {
+                for (uint32_t k = 0; k < KERNEL_DEPTH; k++) TILE_STEP(k);
+            } else if (used) {
+                for (uint32_t k = 0; k < numbers - first; k++) TILE_STEP(k);
+            }
             if (step % TILE_FOLD_STEPS == TILE_FOLD_STEPS - 1)
                 for (uint32_t i = 0; i < 4; i++)
                     for (uint32_t j = 0; j < 4; j++)
@@ -74,6 +82,7 @@ SHERD__ENTRY(TILE_NAME)
 #endif
 }
 
+#undef TILE_STEP
 #undef TILE_NAME
 #undef TILE_NUMBER
 #undef TILE_SUM

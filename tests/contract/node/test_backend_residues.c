@@ -85,6 +85,25 @@ static void residues_multiply_exactly_worst_values_included(void **s)
     }
 }
 
+/* More terms than 64 bits hold products of the largest residues: their sum is -1 each squared. */
+static void sums_of_very_many_largest_residues_are_exact(void **s)
+{
+    (void)s;
+    enum { K = 300000 };
+    uint32_t *values = malloc(K * sizeof *values);
+    sherd__task t = task_modular(1, 1, 1);
+    t.primes[0] = backend_primes[1];
+    for (size_t k = 0; k < K; k++) values[k] = t.primes[0] - 1;
+    sherd__fragment *u = residues_new(0, 1, K, 1, values), *v = residues_new(0, K, 1, 1, values);
+    uint8_t *out = out_new(t.result.len);
+    assert_int_equal(backend_run(&t, u, v, out), SHERD_OK);
+    assert_int_equal(residue_at(out), K % t.primes[0]);
+    free(out);
+    free(values);
+    sherd__fragment_free(u);
+    sherd__fragment_free(v);
+}
+
 static void integers_multiply_modulo_primes_group_by_group(void **s)
 {
     (void)s;
@@ -442,6 +461,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ALL(residues_multiply_exactly_worst_values_included),
+        ALL(sums_of_very_many_largest_residues_are_exact),
         ALL(integers_multiply_modulo_primes_group_by_group),
         ALL(integers_multiply_modulo_primes_transposed_and_with_residues),
         ALL(residues_multiply_with_integers_of_every_size),
