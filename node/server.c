@@ -199,6 +199,14 @@ static void describe_devices(const server *s, sherd__hello *h)
     h->byte_gops = all.byte_gops;
 }
 
+/* Returns how much of the memory a coordinator should plan with: one task must fit on any device. */
+static uint64_t planned_of(const server *s, uint64_t memory)
+{
+    for (uint32_t i = 0; i < s->devices; i++)
+        if (s->device[i].memory && s->device[i].memory < memory) memory = s->device[i].memory;
+    return memory;
+}
+
 static void describe_session(const server *s, uint64_t memory, sherd__session_options *o)
 {
     sherd__hello *h = &o->hello;
@@ -207,7 +215,7 @@ static void describe_session(const server *s, uint64_t memory, sherd__session_op
                          .features = features_of(s),
                          .software = "sherd " SHERD_VERSION,
                          .threads = s->device->threads,
-                         .memory = memory };
+                         .memory = planned_of(s, memory) };
     describe_devices(s, h);
     memcpy(h->blas_core, s->device->core, sizeof h->blas_core);
     memcpy(h->backend, s->device->name, sizeof h->backend);
@@ -335,7 +343,7 @@ static int accept_link(void *ctx, sherd__link *l, const sherd__fingerprint *key,
         session->tap_ctx = c->tap;
     }
     describe_session(s, memory, session);
-    session->hello.load = load_of(s, memory);
+    session->hello.load = load_of(s, planned_of(s, memory));
     sherd__worker_session(c->client, session);
     session->withheld = withheld;
     session->withheld_ctx = c;

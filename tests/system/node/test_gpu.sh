@@ -142,6 +142,18 @@ done
 [ $good = 0 ] && cmp -s cpus.npz mixed.npz
 report $? "a private training has the same bits on processors and devices"
 
+# --- memory ----------------------------------------------------------------------------------------
+/usr/bin/python3 -c "
+import numpy as np
+rng = np.random.default_rng(2)
+np.save('tall.npy', rng.integers(-99, 99, (700, 600)))
+np.save('wide.npy', rng.integers(-99, 99, (600, 1100)))"
+use one.txt cpus.npy multiply tall.npy wide.npy --scheme plain --bits 8 # B has 5.3 MB in float64
+node small --opencl-library "$standin" --device-memory 4M
+use small.txt mixed.npy multiply tall.npy wide.npy --scheme plain --bits 8 && cmp -s cpus.npy mixed.npy &&
+    kill "$pid" && wait "$pid"
+report $? "a device with little memory gets smaller cells"
+
 # --- failures --------------------------------------------------------------------------------------
 says() { # words, file: multiplies once more, and looks for the words
     use both.txt c.npy multiply a.npy b.npy --scheme plain --bits 24 && cmp -s c.npy want.npy || touch differs
