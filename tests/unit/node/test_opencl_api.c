@@ -18,8 +18,7 @@
 #include "node/backends/opencl_api.h"
 
 #define SAME(name, result, parameters)                                                             \
-    _Static_assert(__builtin_types_compatible_p(__typeof__(&cl##name),                             \
-                                                result(*) parameters),                             \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(&cl##name), result(*) parameters),      \
                    "cl" #name " is declared as in CL/cl.h");
 OCL_REQUIRED(SAME)
 OCL_OPTIONAL(SAME)
@@ -54,8 +53,8 @@ NUMBER(PROGRAM_BUILD_LOG);
 NUMBER(CONTEXT_PLATFORM);
 NUMBER(MEM_READ_WRITE);
 _Static_assert(OCL_TYPE_CPU == CL_DEVICE_TYPE_CPU && OCL_TYPE_GPU == CL_DEVICE_TYPE_GPU &&
-                       OCL_TYPE_ACCELERATOR == CL_DEVICE_TYPE_ACCELERATOR &&
-                       OCL_TYPE_ALL == CL_DEVICE_TYPE_ALL,
+                   OCL_TYPE_ACCELERATOR == CL_DEVICE_TYPE_ACCELERATOR &&
+                   OCL_TYPE_ALL == CL_DEVICE_TYPE_ALL,
                "types of devices");
 
 static int load(ocl_api *a, const char *name, sherd_diag *d)
