@@ -153,8 +153,8 @@ static void reload(const sherd__cli *cli, sherd_node *node)
     else sherd__cli_say(cli, "read %s again", file);
 }
 
-/* Ends the process, in which a driver may still run: neither its memory nor its handlers of exit may
- * be used. */
+/* Ends the process, in which a driver may still run: neither its memory nor its handlers of exit
+ * may be used. */
 static _Noreturn void end_lost(const sherd__cli *cli, const sherd_diag *d)
 {
     sherd__cli_warn(cli, "%s", d->message);

@@ -1,14 +1,16 @@
 /*
- * The arithmetic of matrix/funcs.c, one element at a time, branch-free and always inlined: funcs.c
- * compiles it once per instruction set. Every operation is one IEEE operation in the order written
- * (-ffp-contract=off; fma only by name), so all copies give the same bits. Selections are by
- * comparisons that are false for NaN. Devices compile the same source (core/kernel.h). Each function ends by replacing NaN with one quiet NaN, since
- * the payload that an addition keeps depends on the instruction.
+ * The arithmetic of matrix/funcs.c, one element at a time, branch-free and always inlined:
+ * funcs.c compiles it once per instruction set. Every operation is one IEEE operation in the
+ * order written (-ffp-contract=off; fma only by name), so all copies give the same bits.
+ * Selections are by comparisons that are false for NaN. Devices compile the same source
+ * (core/kernel.h). Each function ends by replacing NaN with one quiet NaN, since the payload
+ * that an addition keeps depends on the instruction.
  *
  * exp: x = n*ln2 + r, |r| <= ln2/2 (Cody and Waite, two parts), Taylor to r^13 (truncation under
- * 2^-57 relative), scaled by 2^n in two steps so that results below 2^-1022 are rounded once. tanh
- * and sigmoid carry the exponential as an unevaluated sum of two doubles through one corrected
- * division. log: the series of Tang and fdlibm in s = f/(2+f) (e_log.c, Sun Microsystems 1993).
+ * 2^-57 relative), scaled by 2^n in two steps so that results below 2^-1022 are rounded once.
+ * tanh and sigmoid carry the exponential as an unevaluated sum of two doubles through one
+ * corrected division. log: the series of Tang and fdlibm in s = f/(2+f) (e_log.c, Sun
+ * Microsystems 1993).
  */
 #ifndef MATRIX_FUNCS_KERNELS_H
 #define MATRIX_FUNCS_KERNELS_H

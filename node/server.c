@@ -199,7 +199,7 @@ static void describe_devices(const server *s, sherd__hello *h)
     h->byte_gops = all.byte_gops;
 }
 
-/* Returns how much of the memory a coordinator should plan with: one task must fit on any device. */
+/* Returns how much of the memory a coordinator should plan with: a task must fit on any device. */
 static uint64_t planned_of(const server *s, uint64_t memory)
 {
     for (uint32_t i = 0; i < s->devices; i++)

@@ -178,8 +178,9 @@ SHERD_API int sherd_devices_probe(const sherd_node_options *opt, const char *how
  * Starts a node. It listens and serves when the call returns, until it is ended. The caller frees
  * *out with sherd_node_free; it is NULL on failure.
  *
- * Errors: SHERD_EDEVICE (the backend or its driver fails, also in its self-test), SHERD_EINVAL (also
- * no such device), SHERD_EUNSUPPORTED (no such backend, no driver, no device), SHERD_EKEY, SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT (a list, an empty allow-list,
+ * Errors: SHERD_EDEVICE (the backend or its driver fails, also in its self-test), SHERD_EINVAL
+ * (also no such device), SHERD_EUNSUPPORTED (no such backend, no driver, no device), SHERD_EKEY,
+ * SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT (a list, an empty allow-list,
  * data), SHERD_ESHAPE, SHERD_EBUSY (the ledger is in use), SHERD_EADDRINUSE, SHERD_ENET,
  * SHERD_ENOMEM, SHERD_EINTERRUPTED, SHERD_ETIMEOUT and SHERD_ECLOSED (the parent's pipe).
  */
@@ -213,7 +214,8 @@ SHERD_API bool sherd_node_orphaned(const sherd_node *n);
  *
  * Errors: SHERD_ETIMEOUT: the product is still in progress; the record has been completed, and the
  * node ends when the product does. SHERD_EDEVICE: the node has ended itself, since all its devices
- * are lost; a driver may still run in this process, which should end soon. SHERD_EIO, SHERD_EOPEN: some of the record could not be written.
+ * are lost; a driver may still run in this process, which should end soon. SHERD_EIO, SHERD_EOPEN:
+ * some of the record could not be written.
  * A second call waits likewise and returns the same.
  */
 SHERD_API int sherd_node_end(sherd_node *n, uint32_t timeout_ms, sherd_diag *d) SHERD_MUST;

@@ -110,7 +110,7 @@ int sherd__lane_launch(accelerator_lane *l, sherd__kernel kernel, const sherd__k
 {
     if (groups[0] == 0 || groups[1] == 0) return SHERD_OK;
     enter(l);
-    int err = driver_of(l)->launch(l->driver, kernel, m, job, groups[0], groups[1], d);
+    int err = driver_of(l)->launch(l->driver, kernel, m, job, groups, d);
     leave(l);
     return err;
 }

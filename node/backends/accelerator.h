@@ -50,9 +50,9 @@ typedef struct sherd__driver {
                  sherd_diag *d);
     int (*read)(void *lane, void *memory, uint64_t at, void *to, size_t len, sherd_diag *d);
     int (*zero)(void *lane, void *memory, uint64_t len, sherd_diag *d);
-    /* Starts x * y groups. */
+    /* Starts groups[0] * groups[1] groups. */
     int (*launch)(void *lane, sherd__kernel kernel, const sherd__kernel_memory *memory,
-                  const sherd__kernel_job *job, uint32_t x, uint32_t y, sherd_diag *d);
+                  const sherd__kernel_job *job, const uint32_t groups[2], sherd_diag *d);
     int (*finish)(void *lane, sherd_diag *d);
     void (*close)(void *device); /* after all lanes were freed */
 } sherd__driver;

@@ -238,12 +238,13 @@ static int zero(void *ctx, void *memory, uint64_t len, sherd_diag *d)
 }
 
 static int launch(void *ctx, sherd__kernel which, const sherd__kernel_memory *m,
-                  const sherd__kernel_job *job, uint32_t x, uint32_t y, sherd_diag *d)
+                  const sherd__kernel_job *job, const uint32_t groups[2], sherd_diag *d)
 {
     const lane *l = ctx;
     const ocl_api *a = &l->on->api;
     ocl_kernel k = l->kernels[which];
-    const size_t all[2] = { (size_t)x * SHERD__GROUP, y }, group[2] = { SHERD__GROUP, 1 };
+    const size_t all[2] = { (size_t)groups[0] * SHERD__GROUP, groups[1] },
+                 group[2] = { SHERD__GROUP, 1 };
     void *const operands[] = { m->left, m->right ? m->right : m->left, m->out, m->bad };
     int32_t code = OCL_SUCCESS;
     for (uint32_t i = 0; i < 4 && !code; i++)

@@ -5,8 +5,8 @@
  *   TILE_NAME              the kernel
  *   TILE_NUMBER, TILE_SUM  types of numbers in the group's memory, and of sums
  *   TILE_TERMS             terms of a sum in one number
- *   TILE_LEFT(i, k)        reads number k of row i of the left operand, TILE_RIGHT(k, j) number k of
- *                          column j of the right one
+ *   TILE_LEFT(i, k)        reads number k of row i of the left operand
+ *   TILE_RIGHT(k, j)       reads number k of column j of the right operand
  *   TILE_ADD(sum, u, v)    returns the sum with a product added
  *   TILE_FOLD(sum)         makes room in a sum; called after every TILE_FOLD_STEPS steps
  *   TILE_PUT(at, sum)      stores element `at` of the result

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Nodes on devices, as processes: PoCL's device as an OpenCL device like any other, and a stand-in for
 # libOpenCL whose faults SHERD_TEST_OPENCL chooses (preload_opencl.c).
-B=$(realpath "${BUILD:-build/plain}")
-. tests/support/tap.sh
+. "$(dirname "$0")/../../support/tap.sh"
+B=$(cd "$R" && realpath "${BUILD:-build/plain}")
 standin="$B/tests/system/node/preload_opencl.so"
 mkdir -p "$B/tests/pocl"
 export POCL_CACHE_DIR="$B/tests/pocl"

@@ -1,7 +1,7 @@
 /*
- * Devices with drivers, over a stand-in for OpenCL (tests/system/node/preload_opencl.c): the budget,
- * the self-test, and what happens when memory is short, a kernel fails, hangs or spoils its result,
- * and a device is lost. tests/contract/node compares results.
+ * Devices with drivers, over a stand-in for OpenCL (tests/system/node/preload_opencl.c): the
+ * budget, the self-test, and what happens when memory is short, a kernel fails, hangs or spoils its
+ * result, and a device is lost. tests/contract/node compares results.
  */
 #include <stdarg.h>
 #include <stddef.h>
