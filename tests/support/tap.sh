@@ -28,6 +28,10 @@ T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 unset SHERD_CONFIG SHERD_DATA SHERD_JSON SHERD_LOCAL SHERD_NODES SHERD_QUIET SHERD_SEED NO_COLOR
 export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
+# Kernels that PoCL compiles are kept between runs.
+POCL_CACHE_DIR=$(realpath "${BUILD:-build/plain}")/tests/pocl
+export POCL_CACHE_DIR
+mkdir -p "$POCL_CACHE_DIR"
 cd "$T" || exit 1
 n=0 code=0
 : >out

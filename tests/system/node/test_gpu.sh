@@ -4,8 +4,6 @@
 . "$(dirname "$0")/../../support/tap.sh"
 B=$(cd "$R" && realpath "${BUILD:-build/plain}")
 standin="$B/tests/system/node/preload_opencl.so"
-mkdir -p "$B/tests/pocl"
-export POCL_CACHE_DIR="$B/tests/pocl"
 pids=
 trap 'kill $pids 2>/dev/null; rm -rf "$T"' EXIT
 
