@@ -55,12 +55,20 @@ static int tear_down(void **s)
     return 0;
 }
 
+/* In place: setenv would keep every value. */
+static void set_faults(const char *faults)
+{
+    static char variable[128];
+    snprintf(variable, sizeof variable, "SHERD_TEST_OPENCL=%s", faults);
+    assert_int_equal(putenv(variable), 0);
+}
+
 /* Opens the backend with these faults. */
 static int open_with(void **ctx, const char *faults, sherd__backend_options o, sherd_diag *d)
 {
     *d = (sherd_diag){ .code = 0 };
     reset();
-    setenv("SHERD_TEST_OPENCL", faults, 1);
+    set_faults(faults);
     if (!o.library) o.library = library;
     o.quick = true;
     return opencl->open(ctx, &o, d);
@@ -299,7 +307,7 @@ static void a_call_without_memory_of_the_device_fails_and_succeeds_later(void **
         char faults[32];
         snprintf(faults, sizeof faults, "full=%u", nth);
         reset();
-        setenv("SHERD_TEST_OPENCL", faults, 1);
+        set_faults(faults);
         assert_int_equal(call_once(ctx, &c, h), SHERD_ENOMEM);
         assert_non_null(strstr(c.call.text, "CL_MEM_OBJECT_ALLOCATION_FAILURE"));
         assert_int_equal(call_once(ctx, &c, h), SHERD_OK);
@@ -420,7 +428,7 @@ static void devices_are_listed_with_what_they_are(void **s)
     uint32_t count;
     sherd_diag d = { .code = 0 };
     const sherd__backend_options o = { .library = library };
-    setenv("SHERD_TEST_OPENCL", "devices=2,cpu,memory=4096", 1);
+    set_faults("devices=2,cpu,memory=4096");
     assert_int_equal(opencl->list(&o, list, 4, &count, &d), SHERD_OK);
     assert_int_equal(count, 2);
     assert_string_equal(list[1].model, "Stand-in GPU 1");
@@ -428,7 +436,7 @@ static void devices_are_listed_with_what_they_are(void **s)
     assert_int_equal(list[1].memory, 4096);
     assert_true(list[1].processor);
     assert_string_equal(list[1].unusable, "");
-    setenv("SHERD_TEST_OPENCL", "none", 1);
+    set_faults("none");
     assert_int_equal(opencl->list(&o, list, 4, &count, &d), SHERD_OK);
     assert_int_equal(count, 0);
 }
