@@ -51,7 +51,7 @@ def _foreign(x: Any, name: str) -> Any:
 
 def numbers(x: Any, name: str) -> npt.NDArray[Any]:
     """Returns x as an array of a dtype that the library reads, copied only if it has another."""
-    array = _foreign(x, name)
+    array = x if type(x) is np.ndarray else _foreign(x, name)
     dtype = array.dtype
     if dtype.str not in _DTYPES:
         if dtype.kind == "b":
@@ -70,8 +70,8 @@ def numbers(x: Any, name: str) -> npt.NDArray[Any]:
                 f"{name}.astype('float64')"
                 + (" of its real and its imaginary part" if dtype.kind == "c" else "")
             )
-    itemsize = array.itemsize
-    if not array.flags.aligned or any(s % itemsize for s in array.strides):
+    flags = array.flags
+    if not flags.aligned or (not flags.forc and any(s % array.itemsize for s in array.strides)):
         array = array.copy()
     found: npt.NDArray[Any] = array
     return found
@@ -91,12 +91,22 @@ def matrix(x: Any, name: str, column: bool = False) -> tuple[npt.NDArray[Any], i
     return array, ndim
 
 
+def _address(array: npt.NDArray[Any]) -> Any:
+    """Returns the address of the first number. An attribute `ctypes` takes ten times as long."""
+    flags = array.flags
+    if flags.c_contiguous:
+        return ffi.from_buffer(array)
+    if flags.f_contiguous:
+        return ffi.from_buffer(array.T)
+    return ffi.cast("void *", array.ctypes.data)
+
+
 def view(array: npt.NDArray[Any]) -> Any:
     """Returns the sherd_view of a matrix, whose memory must live as long as the view is used."""
-    rows, cols = (s // array.itemsize for s in array.strides)
+    size, (rows, cols), (down, across) = array.itemsize, array.shape, array.strides
+    dtype = _DTYPES[array.dtype.str]
     return ffi.new(
-        "sherd_view *",
-        [ffi.cast("void *", array.ctypes.data), _DTYPES[array.dtype.str], *array.shape, rows, cols],
+        "sherd_view *", [_address(array), dtype, rows, cols, down // size, across // size]
     )[0]
 
 
@@ -124,8 +134,8 @@ def same_dtype_of(found: Any) -> npt.NDArray[Any]:
 
 
 def doubles(array: npt.NDArray[np.float64]) -> Any:
-    """Returns the address of an array of float64."""
-    return ffi.cast("double *", array.ctypes.data)
+    """Returns the address of a C-contiguous array of float64."""
+    return ffi.from_buffer("double[]", array)
 
 
 def as_in_numpy(made: npt.NDArray[np.float64], rows: int, cols: int) -> npt.NDArray[np.float64]:

@@ -107,8 +107,9 @@ class Cluster:
         called with a Progress at most ten times a second. A call may have its own.
     options: ProductOptions, the defaults of all products.
 
-    All calls run on one thread of the cluster, one after another, while the caller waits; any
-    thread may call. An interrupt (Ctrl-C) ends the call and leaves a usable cluster. Messages about
+    All calls run one after another, on one thread of the cluster while the caller waits; products of
+    kept operands run on the caller's thread if no other call runs. Any thread may call. An
+    interrupt (Ctrl-C) ends the call and leaves a usable cluster. Messages about
     lost or banned nodes are log records of the logger "sherd". A copy of a cluster is the same
     cluster. It cannot be pickled, and cannot be used in a process that was forked afterwards.
 
@@ -196,6 +197,7 @@ class Cluster:
         """
         if self.closed or self._worker.foreign:
             return
+        self._worker.check_outside()
 
         def end() -> None:
             for number in list(self._nodes.kept):
@@ -232,10 +234,15 @@ class Cluster:
         self._worker.check()
 
     def _run(
-        self, function: Callable[[], _T], progress: ProgressOption = None, what: str = ""
+        self,
+        function: Callable[[], _T],
+        progress: ProgressOption = None,
+        what: str = "multiply",
+        here: bool = False,
     ) -> _T:
         self._check()
-        return self._worker.run(function, self._progress if progress is None else progress, what)
+        progress = self._progress if progress is None else progress
+        return self._worker.run(function, progress, what, here)
 
     # ---- what it is ------------------------------------------------------------------------------
 
@@ -328,7 +335,7 @@ class Cluster:
         product = self._product(
             a, b, check, certificate, key, metadata, operation, reuse, out, options
         )
-        return self._run(product, progress, "multiply")
+        return self._run(product, progress, "multiply", here=_is_kept(a, b))
 
     def submit(
         self,
@@ -406,11 +413,16 @@ class Cluster:
     def keep(
         self, x: Any, *, progress: ProgressOption = None, **options: Unpack[ProductOptions]
     ) -> Kept:
-        """Keeps a matrix at the nodes for many products; the values are copied now.
+        """Keeps a matrix at the nodes for many products.
 
         x: n x k. Products are written with `@`: `A @ B`, `B @ A`, `A.T @ D`. Under "share", the
         nodes keep shares of x, which are sent once and serve all of these products; under "permute"
         and "plain", each direction is sent at its first use.
+
+        The library copies the values now, in the dtype of x, and holds the copy until the operand
+        is dropped: it sends x again to the nodes that are left if one is lost or a direction is
+        used first, long after the call, and x may have changed or be freed by then.
+
         options: ProductOptions, for all products of this operand.
 
         Raises as `multiply`; Unsupported (the scheme keeps nothing, such as "blind").
@@ -486,7 +498,7 @@ class Cluster:
         options: ProductOptions,
     ) -> Callable[[], Array]:
         """Checks the arguments of a product, and returns the function that computes it."""
-        if isinstance(a, (Kept, KeptTransposed)) or isinstance(b, (Kept, KeptTransposed)):
+        if _is_kept(a, b):
             if (
                 check
                 or certificate is not None
@@ -575,6 +587,10 @@ def _report(nodes: _Nodes, operation: Any) -> Optional[Report]:
     call("sherd_operation_get", operation, info)
     given = nodes.note(info.report, optional(Check, info.check), optional(Distance, info.distance))
     return nodes.report() if given else None
+
+
+def _is_kept(*operands: Any) -> bool:
+    return any(isinstance(x, (Kept, KeptTransposed)) for x in operands)
 
 
 def _path(path: Optional[PathLike]) -> Optional[bytes]:

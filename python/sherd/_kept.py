@@ -23,6 +23,10 @@ def _release(worker: Worker, nodes: Any, number: int) -> None:
         worker.post(lambda: nodes.release(number))
 
 
+def _dropped() -> Error:
+    return ClosedError("the kept operand was dropped", "keep the matrix again")
+
+
 class _Operand:
     """What an operand and its transpose have in common."""
 
@@ -30,10 +34,10 @@ class _Operand:
     __array_ufunc__ = None  # so that ndarray @ operand is __rmatmul__
 
     def __matmul__(self, other: Any) -> Array:
-        return _cluster_of(self)._run(kept_product(self, other), what="multiply")
+        return _cluster_of(self)._run(kept_product(self, other), here=True)
 
     def __rmatmul__(self, other: Any) -> Array:
-        return _cluster_of(self)._run(kept_product(other, self), what="multiply")
+        return _cluster_of(self)._run(kept_product(other, self), here=True)
 
     def __array__(self, *arguments: Any, **more: Any) -> NoReturn:
         raise TypeError("a kept operand is at the nodes: keep the array if you need its values")
@@ -118,6 +122,8 @@ def kept_product(a: Any, b: Any) -> Callable[[], Array]:
         )
     transposed = isinstance(operand, KeptTransposed)
     kept = operand.T if transposed else operand
+    if not kept._finish.alive:  # the product may overtake the release
+        raise _dropped()
     rows = operand.shape[0 if left else 1]
     out = np.empty((rows, outer))
     factor = other if left else other.T
@@ -126,7 +132,7 @@ def kept_product(a: Any, b: Any) -> Callable[[], Array]:
     def product() -> Array:
         multiplier, pointer, report = nodes.kept.get(kept._number, (None, None, None))
         if multiplier is None:
-            raise ClosedError("the kept operand was dropped", "keep the matrix again")
+            raise _dropped()
         try:
             call(
                 "sherd_multiplier_multiply_kept",

@@ -121,9 +121,13 @@ def text_of(chars: Any) -> str:
     return str(ffi.string(chars).decode("utf-8", "replace"))
 
 
-def callback(signature: str, error: Any = None) -> Callable[[_F], _F]:
-    """Makes a function that C can call; error: what it returns if the Python function raises."""
-    made: Callable[[_F], _F] = ffi.callback(signature, error=error)
+def callback(signature: str, error: Any = None, onerror: Any = None) -> Callable[[_F], _F]:
+    """Makes a function that C can call.
+
+    error: what it returns if the Python function raises; onerror: what is then called, with the
+    exception's class, the exception and its traceback. None: print them.
+    """
+    made: Callable[[_F], _F] = ffi.callback(signature, error=error, onerror=onerror)
     return made
 
 

@@ -1,7 +1,10 @@
 """
-The thread of a cluster. All calls of the library for one cluster run on it, one at a time, while
-the callers wait: so a signal (Ctrl-C) reaches Python at once, and the library is asked to end the
-call.
+The thread of a cluster. Calls of the library for one cluster run on it, one at a time, while the
+callers wait: so a signal (Ctrl-C) reaches Python at once, and the library is asked to end the call.
+
+A call that takes less time than waking two threads (a small product of a kept operand) runs on the
+thread of its caller if no other call runs. A signal then reaches Python in the hooks of the
+library, which it calls ten times a second.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import os
 import queue
 import threading
 from collections.abc import Generator
+from types import TracebackType
 from typing import Any, Callable, Generic, Optional, TypeVar, Union
 
 from ._errors import ClosedError, Error, Interrupted, in_python
@@ -30,7 +34,21 @@ _LEVELS = {
 }
 
 
-class Future(concurrent.futures.Future, Generic[_T]):  # type: ignore[type-arg]
+class _Running:
+    """What the hooks know of the call that runs."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        self._failure: Optional[BaseException] = None
+        self._progress: Optional[Callable[[Progress], object]] = None
+
+    def _fail(self, failure: BaseException) -> None:
+        """Ends the call with the exception of a callback."""
+        self._failure = self._failure or failure
+        self._asked = True
+
+
+class Future(concurrent.futures.Future, _Running, Generic[_T]):  # type: ignore[type-arg]
     """The result of `submit`: a concurrent.futures.Future that can be awaited, too.
 
     cancel() also asks a call that runs to end; its result is then a CancelledError.
@@ -38,9 +56,7 @@ class Future(concurrent.futures.Future, Generic[_T]):  # type: ignore[type-arg]
 
     def __init__(self) -> None:
         super().__init__()
-        self._asked = False
-        self._failure: Optional[BaseException] = None
-        self._progress: Optional[Callable[[Progress], object]] = None
+        _Running.__init__(self)
 
     def __await__(self) -> Generator[Any, None, _T]:
         return asyncio.wrap_future(self).__await__()
@@ -52,36 +68,37 @@ class Future(concurrent.futures.Future, Generic[_T]):  # type: ignore[type-arg]
         self._asked = True
         return not self.done()
 
-    def _fail(self, failure: BaseException) -> None:
-        """Ends the call with the exception of a callback."""
-        self._failure = self._failure or failure
-        self._asked = True
+
+# The library calls these on the thread of the call. ctx is a weak handle of the worker's state.
+def _running(ctx: Any) -> _Running:
+    state: _Thread = ffi.from_handle(ctx)
+    return state.running
 
 
-# The library calls these on the worker's thread. ctx is a weak handle of the worker.
-@callback("bool(void *)", error=True)
+def _failed(kind: type[BaseException], failure: BaseException, trace: TracebackType) -> None:
+    """Takes an exception of a hook, such as the KeyboardInterrupt of a signal that came in it."""
+    _running(trace.tb_frame.f_locals["ctx"])._fail(failure)
+
+
+@callback("bool(void *)", error=True, onerror=_failed)
 def _interrupted(ctx: Any) -> bool:
-    running: Future[Any] = ffi.from_handle(ctx)._running
-    return running._asked
+    return _running(ctx)._asked
 
 
-@callback("void(void *, sherd_log_level, const char *)")
-def _message(ctx: Any, level: int, text: Any) -> None:
+def _log_message(ctx: Any, level: int, text: Any) -> None:
     _log.log(_LEVELS.get(level, logging.INFO), "%s", in_python(text_of(text)))
 
 
-log_of_nodes = _message  # nodes call it on threads of their own, without a worker
+_MESSAGE = "void(void *, sherd_log_level, const char *)"
+_message = callback(_MESSAGE, onerror=_failed)(_log_message)
+log_of_nodes = callback(_MESSAGE)(_log_message)  # on threads of nodes, without a worker
 
 
-@callback("void(void *, const sherd_progress *)")
+@callback("void(void *, const sherd_progress *)", onerror=_failed)
 def _progress(ctx: Any, p: Any) -> None:
-    running: Future[Any] = ffi.from_handle(ctx)._running
-    if running._progress is None:
-        return
-    try:
-        running._progress(Progress(p.done, p.total, p.bytes_out, p.bytes_in, p.nodes_up, p.seconds))
-    except BaseException as e:
-        running._fail(e)
+    show = _running(ctx)._progress
+    if show is not None:
+        show(Progress(p.done, p.total, p.bytes_out, p.bytes_in, p.nodes_up, p.seconds))
 
 
 def _bar(description: str) -> Optional[Callable[[Progress], object]]:
@@ -108,19 +125,14 @@ def _reporter(progress: ProgressOption, description: str) -> Optional[Callable[[
     return _bar(description) if progress else None
 
 
-class _Idle:
-    """What runs when no call does."""
-
-    _asked = False
-    _progress = None
-
-
 class _Thread:
     """The state of the thread. It does not refer to the Worker, whose end is that of the thread."""
 
     def __init__(self) -> None:
         self.jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._running: Any = _Idle
+        self.lock = threading.Lock()  # held by the thread that calls the library
+        self.inside: set[int] = set()  # that thread, and those that wait for the lock
+        self.running = _Running()
         self.handle = ffi.new_handle(self)
 
     def serve(self) -> None:
@@ -130,27 +142,45 @@ class _Thread:
                 return
             future, function = job
             if future is None:
-                function()
+                self.call(_Running(), function)
             elif future.set_running_or_notify_cancel():
                 self.run(future, function)
             job = future = function = None  # a waiting thread refers to no result
 
     def run(self, future: Future[Any], function: Callable[[], Any]) -> None:
-        self._running = future
         try:
-            value = function()
+            value = self.call(future, function)
         except BaseException as e:
-            self._running = _Idle
-            failure = e
-            if future._failure is not None:
-                failure = future._failure
-            elif isinstance(e, Interrupted) and future._asked:
-                failure = concurrent.futures.CancelledError()
-            future.set_exception(failure)
-            del failure, future  # the traceback refers to this frame
+            future.set_exception(e)
+            del future  # the traceback refers to this frame
         else:
-            self._running = _Idle
             future.set_result(value)
+
+    def call(self, running: _Running, function: Callable[[], _T]) -> _T:
+        """Calls a function when no other call runs; the hooks are those of `running`."""
+        me = threading.get_ident()
+        try:
+            self.inside.add(me)
+            with self.lock:
+                self.running = running
+                value = function()
+        except Interrupted:
+            if not running._asked:
+                raise
+            failure = running._failure or concurrent.futures.CancelledError()
+        except BaseException as e:
+            failure = running._failure or e
+        else:
+            if running._failure is None:
+                return value
+            failure = running._failure
+        finally:
+            self.inside.discard(me)
+        try:
+            raise failure
+        finally:
+            running._failure = None
+            del failure, running  # the traceback refers to this frame
 
 
 class Worker:
@@ -178,6 +208,15 @@ class Worker:
                 'open another one in this process, or start processes with the method "spawn"',
             )
 
+    def check_outside(self) -> None:
+        """Raises an error in a call of this thread, for whose end the caller would wait forever."""
+        if self._state.lock.locked() and threading.get_ident() in self._state.inside:
+            raise ClosedError(
+                f"a callback of a call of the {self._name}, or the handler of a signal that came "
+                "during one, called it",
+                "call it when that call is done",
+            )
+
     def hooks(self, to: Any) -> None:
         """Fills a sherd_hooks."""
         to.interrupted, to.log, to.progress, to.ctx = (
@@ -203,14 +242,22 @@ class Worker:
         return future
 
     def run(
-        self, function: Callable[[], _T], progress: ProgressOption = None, what: str = ""
+        self,
+        function: Callable[[], _T],
+        progress: ProgressOption = None,
+        what: str = "",
+        here: bool = False,
     ) -> _T:
-        """Runs a function on the thread and waits. An interrupt first ends the call."""
-        if threading.current_thread() is self._thread:
-            raise ClosedError(
-                f"a callback of a call of the {self._name} called it",
-                "call it when that call is done",
-            )
+        """Runs a function on the thread and waits. An interrupt first ends the call.
+
+        here: run it on this thread if no other call runs and no progress is shown. The caller has
+            called `check`.
+        """
+        state = self._state
+        if state.lock.locked():
+            self.check_outside()
+        elif here and not progress:
+            return state.call(_Running(), function)
         future: Optional[Future[_T]] = None
         try:
             future = self.submit(function, progress, what)

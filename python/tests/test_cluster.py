@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -187,9 +188,10 @@ def test_a_forked_process_is_refused_and_does_no_harm(shared):
 
 
 def test_a_callback_that_calls_its_cluster_is_refused(shared):
-    with pytest.raises(sherd.ClosedError, match="a callback of a call"):
-        shared.multiply(A, B, progress=lambda p: shared.multiply(A, B))
-    is_usable(shared)
+    for call in (lambda p: shared.multiply(A, B), lambda p: shared.close()):
+        with pytest.raises(sherd.ClosedError, match="a callback of a call"):
+            shared.multiply(A, B, progress=call)
+        is_usable(shared)
 
 
 # ---- submit, cancel, interrupts --------------------------------------------------------------
@@ -243,6 +245,89 @@ def test_an_interrupt_ends_a_product_and_leaves_a_usable_cluster(misbehaving):
         c.multiply(A, B, progress=interrupt)
     assert sent and c.report.tasks < 5  # node-5 would have answered after a minute
     is_usable(c, spare=1)
+
+
+def test_a_product_of_a_kept_operand_needs_no_other_thread(shared, monkeypatch):
+    kept, submit, submitted = shared.keep(A), shared._worker.submit, []
+
+    def counted(*arguments):
+        submitted.append(arguments)
+        return submit(*arguments)
+
+    monkeypatch.setattr(shared._worker, "submit", counted)
+    for product in (lambda: kept @ B, lambda: shared.multiply(kept, B)):
+        np.testing.assert_array_equal(product(), A @ B)
+        assert not submitted
+    is_usable(shared)
+    shared.multiply(kept, B, progress=lambda p: None)
+    assert len(submitted) == 2
+
+
+def signal_in_a_product(c, kept, number):
+    """Sends a signal when the product runs, of which one answer takes a minute."""
+
+    def wait_and_send():
+        while not c._worker._state.lock.locked():
+            time.sleep(0.01)
+        os.kill(os.getpid(), number)
+
+    sender = threading.Thread(target=wait_and_send)
+    sender.start()
+    try:
+        kept @ B
+    finally:
+        sender.join()
+
+
+def test_an_interrupt_ends_a_product_of_a_kept_operand(misbehaving, capfd):
+    c = misbehaving("minute@node-5", 5, scheme="share")
+    kept = c.keep(A)
+    with pytest.raises(KeyboardInterrupt):
+        signal_in_a_product(c, kept, signal.SIGINT)
+    assert c.report.tasks < 5  # node-5 would have answered after a minute
+    is_usable(c, spare=1)
+    np.testing.assert_array_equal(c.keep(A, spare=1) @ B, A @ B)
+    assert capfd.readouterr().err == ""
+
+
+def test_the_handler_of_a_signal_ends_a_product_of_a_kept_operand(misbehaving, monkeypatch):
+    c = misbehaving("minute@node-5", 5, scheme="share")
+    kept = c.keep(A)
+    before = signal.getsignal(signal.SIGUSR1)
+    try:
+        signal.signal(signal.SIGUSR1, lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            signal_in_a_product(c, kept, signal.SIGUSR1)
+        signal.signal(signal.SIGUSR1, lambda *_: c.close())
+        with pytest.raises(sherd.ClosedError, match="the handler of a signal"):
+            signal_in_a_product(c, kept, signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    is_usable(c, spare=1)
+
+
+def test_calls_of_several_threads_take_turns(shared):
+    """Some on the threads of their callers, some on that of the cluster."""
+    kept = shared.keep(A)
+
+    def call(i):
+        if i % 3 == 0:
+            return shared.submit(kept, B * i).result()
+        return kept @ (B * i) if i % 3 == 1 else shared.multiply(A, B * i)
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        for i, got in enumerate(pool.map(call, range(60))):
+            np.testing.assert_array_equal(got, A @ (B * i))
+
+
+def test_an_exception_of_the_last_progress_is_not_lost(shared):
+    def fail(p):
+        if p.done == p.total:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        shared.multiply(A, B, progress=fail)
+    is_usable(shared)
 
 
 def test_an_exception_of_a_callback_ends_the_product(misbehaving):
