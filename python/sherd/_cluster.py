@@ -107,11 +107,11 @@ class Cluster:
         called with a Progress at most ten times a second. A call may have its own.
     options: ProductOptions, the defaults of all products.
 
-    All calls run one after another, on one thread of the cluster while the caller waits; products of
-    kept operands run on the caller's thread if no other call runs. Any thread may call. An
-    interrupt (Ctrl-C) ends the call and leaves a usable cluster. Messages about
-    lost or banned nodes are log records of the logger "sherd". A copy of a cluster is the same
-    cluster. It cannot be pickled, and cannot be used in a process that was forked afterwards.
+    All calls run one after another, on one thread of the cluster while the caller waits; products
+    of kept operands run on the caller's thread if no other call runs. Any thread may call. An
+    interrupt (Ctrl-C) ends the call and leaves a usable cluster. Messages about lost or banned
+    nodes are log records of the logger "sherd". A copy of a cluster is the same cluster. It cannot
+    be pickled, and cannot be used in a process that was forked afterwards.
 
     Raises TooFewNodes, CannotOpen, Malformed (a node file), BadKey, Timeout, InvalidArgument.
 

@@ -125,6 +125,9 @@ def _reporter(progress: ProgressOption, description: str) -> Optional[Callable[[
     return _bar(description) if progress else None
 
 
+_IDLE = _Running()  # when no call runs
+
+
 class _Thread:
     """The state of the thread. It does not refer to the Worker, whose end is that of the thread."""
 
@@ -132,7 +135,7 @@ class _Thread:
         self.jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.lock = threading.Lock()  # held by the thread that calls the library
         self.inside: set[int] = set()  # that thread, and those that wait for the lock
-        self.running = _Running()
+        self.running = _IDLE
         self.handle = ffi.new_handle(self)
 
     def serve(self) -> None:
@@ -163,7 +166,10 @@ class _Thread:
             self.inside.add(me)
             with self.lock:
                 self.running = running
-                value = function()
+                try:
+                    value = function()
+                finally:
+                    self.running = _IDLE  # refers to no result
         except Interrupted:
             if not running._asked:
                 raise
