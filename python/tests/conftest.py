@@ -1,7 +1,9 @@
 """Shared by the tests: clusters that several tests use, and the line that counts cases."""
 
+import contextlib
 import os
 import pathlib
+import signal
 
 import numpy as np
 import pytest
@@ -47,6 +49,10 @@ def misbehaving(monkeypatch):
         pytest.skip(f"{MISBEHAVING} is not built")
     yield open_cluster
     for c in opened:
+        for node in c.nodes:  # one that is busy for a minute would be waited for
+            with contextlib.suppress(ProcessLookupError):
+                if node.pid:
+                    os.kill(node.pid, signal.SIGKILL)
         c.close()
 
 
