@@ -16,6 +16,7 @@ import warnings
 
 import numpy as np
 import pytest
+from conftest import MISBEHAVING
 
 import sherd
 
@@ -288,6 +289,48 @@ def test_an_interrupt_ends_a_product_of_a_kept_operand(misbehaving, capfd):
     is_usable(c, spare=1)
     np.testing.assert_array_equal(c.keep(A, spare=1) @ B, A @ B)
     assert capfd.readouterr().err == ""
+
+
+PROGRAM = """
+import sys, threading, time
+import numpy as np, sherd
+A, B = np.arange(1200).reshape(40, 30) % 7, np.arange(600).reshape(30, 20) % 5
+with sherd.Cluster(5, scheme="share", program=sys.argv[1]) as c:
+    kept = c.keep(A)
+    def tell():
+        while not c._worker._state.lock.locked():
+            time.sleep(0.01)
+        print("running", flush=True)
+    threading.Thread(target=tell).start()
+    try:
+        kept @ B if sys.argv[2] == "kept" else c.multiply(A, B)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    assert (c.multiply(A, B, spare=1) == A @ B).all()
+    print([n.state for n in c.nodes].count("up") >= 4)
+"""
+
+
+@pytest.mark.parametrize("operand", ["kept", "fresh"])
+def test_ctrl_c_in_a_terminal_leaves_the_nodes(operand):
+    """A terminal sends the signal to all processes of the group, local nodes as well."""
+    run = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, MISBEHAVING, operand],
+        env={**os.environ, "SHERD_TEST_MISBEHAVE": "minute@node-5"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    lines = []
+    for line in run.stdout:
+        lines.append(line.strip())
+        if line == "running\n":
+            os.killpg(run.pid, signal.SIGINT)
+    stderr = run.stderr.read()
+    assert run.wait() == 0, stderr
+    assert lines == ["running", "interrupted", "True"]
+    assert "Traceback" not in stderr
 
 
 def test_the_handler_of_a_signal_ends_a_product_of_a_kept_operand(misbehaving, monkeypatch):

@@ -296,6 +296,15 @@ def test_progress_is_a_bar_where_tqdm_is_installed(shared, operands, monkeypatch
     shared.multiply(*operands, progress=True)
 
 
+def test_progress_is_a_bar_of_tqdm(shared, operands, capsys):
+    pytest.importorskip("tqdm")
+    shared.multiply(*operands, progress=True)
+    bar = capsys.readouterr().err
+    assert "multiply" in bar and "100%" in bar
+    shared.apply("relu", operands[0], scheme="plain", progress=True)
+    assert "relu" in capsys.readouterr().err
+
+
 def test_schemes_are_described():
     found = {s.name: s for s in sherd.schemes()}
     assert found["share"].hides_a and found["share"].hides_b and not found["permute"].hides_a
