@@ -2,7 +2,7 @@
 """
 Measures what a product costs from Python beyond the same calls of the library:
 
-    overhead.py [--nodes N] [--scheme NAME] [--rounds N] [--quick]
+    overhead.py [--nodes N] [--scheme NAME] [--rounds N] [--small]
 
 Each round makes the call of the library (by cffi, with arguments that were made beforehand and
 without hooks, as a C program would) and that of the package, in alternating order, on one cluster.
@@ -75,16 +75,15 @@ def main():
     p.add_argument("--nodes", type=int, default=3)
     p.add_argument("--scheme", default="share")
     p.add_argument("--rounds", type=int, default=2000, help="of the small products")
-    p.add_argument("--quick", action="store_true", help="few rounds and no large product")
     p.add_argument("--small", action="store_true", help="no large product")
     o = p.parse_args()
     with sherd.Cluster(o.nodes, scheme=o.scheme) as c:
         print(f"{o.scheme}, {o.nodes} nodes   library    package    overhead")
-        bare, package = kept(c, 64, 20 if o.quick else o.rounds)
+        bare, package = kept(c, 64, o.rounds)
         extra = statistics.median(p - b for b, p in zip(bare, package))
         us = [1e6 * t for t in (statistics.median(bare), statistics.median(package), extra)]
         print("64 cubed, kept   {:5.0f} us   {:5.0f} us   {:5.0f} us (target 60 us)".format(*us))
-        if not o.quick and not o.small:
+        if not o.small:
             bare, package = fresh(c, 2048, max(5, o.rounds // 100))
             ratio = statistics.median(p / b for b, p in zip(bare, package)) - 1
             ms = [1e3 * statistics.median(t) for t in (bare, package)]
