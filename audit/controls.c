@@ -5,6 +5,7 @@
  */
 #include "audit/controls.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "crypto/lagrange.h"
+#include "crypto/seeded.h"
 
 static const char *const names[SHERD__CONTROLS] = {
     [SHERD__CONTROL_PERMUTE] = "permute",
@@ -25,6 +27,8 @@ static const char *const names[SHERD__CONTROLS] = {
     [SHERD__CONTROL_OFFSET] = "mask at an offset",
     [SHERD__CONTROL_NEGATED] = "negated mask",
     [SHERD__CONTROL_STREAM] = "one stream for all primes",
+    [SHERD__CONTROL_SEED] = "seed used twice",
+    [SHERD__CONTROL_SEED_STREAM] = "one stream of a seed for all primes",
 };
 
 const char *sherd__control_name(sherd__control c)
@@ -32,11 +36,23 @@ const char *sherd__control_name(sherd__control c)
     return (unsigned)c < SHERD__CONTROLS ? names[c] : "none";
 }
 
+static bool seeds(sherd__control c)
+{
+    return c == SHERD__CONTROL_SEED || c == SHERD__CONTROL_SEED_STREAM;
+}
+
+/* Returns whether one stream of bytes is used for all primes. */
+static bool one_stream(sherd__control c)
+{
+    return c == SHERD__CONTROL_STREAM || c == SHERD__CONTROL_SEED_STREAM;
+}
+
 bool sherd__control_of(sherd__control c, const sherd__seen_code *code)
 {
     bool needs_points = c == SHERD__CONTROL_COALITION || c == SHERD__CONTROL_POINT;
-    bool needs_primes = c == SHERD__CONTROL_PRIMES || c == SHERD__CONTROL_STREAM;
-    if (c == SHERD__CONTROL_STREAM)
+    bool needs_primes = c == SHERD__CONTROL_PRIMES || one_stream(c);
+    if (code->one_time && seeds(c)) return false;
+    if (one_stream(c))
         for (uint32_t i = 0; i < code->primes_len; i++)
             if (code->primes[i] > UINT8_MAX) return false;
     return !(needs_points && code->one_time) && !(needs_primes && code->primes_len < 2);
@@ -48,7 +64,9 @@ typedef struct memory {
     uint32_t *residues[2];        /* N x primes x n */
     const uint32_t **pointers[2]; /* into residues */
     uint32_t *masks;              /* T x n */
-    uint64_t stream;              /* seed of the bytes of SHERD__CONTROL_STREAM */
+    double *weights;              /* N x (K+T), modulo one prime */
+    uint32_t seeded[SHERD__LCC_SHARES_MAX];
+    uint64_t stream; /* seed of the bytes of SHERD__CONTROL_STREAM */
 } memory;
 
 static size_t entries(const sherd__control_view *v)
@@ -71,7 +89,9 @@ static int memory_new(sherd__control_view *v)
         !sherd__mul(n, v->code.masks * sizeof(uint32_t), &masks))
         return SHERD_ENOMEM;
     m->masks = sherd__alloc(masks);
-    if (!m->masks) return SHERD_ENOMEM;
+    m->weights = sherd__calloc(v->code.shares,
+                               (v->code.blocks + v->code.masks) * sizeof *m->weights);
+    if (!m->masks || !m->weights) return SHERD_ENOMEM;
     for (uint32_t e = 0; e < v->seen_len; e++) {
         m->residues[e] = sherd__alloc(bytes);
         m->pointers[e] = sherd__calloc(views, sizeof *m->pointers[e]);
@@ -93,11 +113,29 @@ void sherd__control_fini(sherd__control_view *v)
         sherd__free(m->blocks[e]);
     }
     if (m) sherd__free(m->masks);
+    if (m) sherd__free(m->weights);
     sherd__free(m);
     memset(v, 0, sizeof *v);
 }
 
 /* ---- encoding -------------------------------------------------------------------------------- */
+
+/* Makes the weights of all shares modulo one prime. With seeds, mask t is share t. */
+static void make_weights(const sherd__control_view *v, uint32_t prime)
+{
+    const sherd__seen_code *c = &v->code;
+    const memory *m = v->memory;
+    const uint32_t p = c->primes[prime], terms = c->blocks + c->masks;
+    uint32_t w[SHERD__LCC_BLOCKS_MAX], slots[SHERD__LCC_BLOCKS_MAX];
+    for (uint32_t i = 0; i < c->shares; i++) {
+        sherd__modular_weights(c, prime, i, w);
+        for (uint32_t j = 0; j < terms; j++) m->weights[i * terms + j] = w[j];
+    }
+    if (!v->seen[0].seeded) return;
+    for (uint32_t t = 0; t < c->masks; t++) slots[t] = t;
+    int err = sherd__seeded_weights(p, c->shares, c->blocks, c->masks, slots, m->weights);
+    assert(!err && "the masks of T shares are independent");
+}
 
 /* Computes share = sum of weight * block + sum of weight * mask, modulo one prime. */
 static void encode(sherd__control_view *v, uint32_t e, uint32_t prime)
@@ -105,10 +143,13 @@ static void encode(sherd__control_view *v, uint32_t e, uint32_t prime)
     const sherd__seen_code *c = &v->code;
     const memory *m = v->memory;
     uint32_t p = c->primes[prime], w[SHERD__LCC_BLOCKS_MAX];
+    const uint32_t terms = c->blocks + c->masks;
     size_t n = entries(v);
+    make_weights(v, prime);
     for (uint32_t i = 0; i < c->shares; i++) {
         uint32_t *out = cell(v, e, i, prime);
-        sherd__modular_weights(c, prime, i, w);
+        for (uint32_t j = 0; j < terms; j++)
+            w[j] = sherd__audit_residue(m->weights[i * terms + j], p);
         for (size_t x = 0; x < n; x++) {
             uint64_t sum = 0;
             for (uint32_t j = 0; j < c->blocks; j++)
@@ -145,7 +186,7 @@ static void draw_masks(sherd__control_view *v, sherd__control c, uint32_t prime,
         for (uint32_t i = 1; i < v->code.primes_len; i++)
             if (v->code.primes[i] < p) p = v->code.primes[i];
     }
-    if (c == SHERD__CONTROL_STREAM) draw_bytes(m->stream, p, v->code.masks * entries(v), m->masks);
+    if (one_stream(c)) draw_bytes(m->stream, p, v->code.masks * entries(v), m->masks);
     else sherd__audit_draw(e, p, v->code.masks * entries(v), m->masks);
 }
 
@@ -197,7 +238,7 @@ static void fill(sherd__control_view *v, sherd__control c, const double *const *
     memory *m = v->memory;
     size_t n = entries(v);
     sherd__seeded state;
-    if (c == SHERD__CONTROL_STREAM) m->stream = sherd__entropy_u64(e);
+    if (one_stream(c)) m->stream = sherd__entropy_u64(e);
     sherd__entropy made = sherd__entropy_seeded(&state, 1); /* masks do not depend on the operand */
     for (uint32_t i = 0; i < v->seen_len; i++) {
         if (i > 0 || !blocks)
@@ -236,7 +277,7 @@ int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__s
         return SHERD_EINVAL;
     v->code = *code;
     bool two = c == SHERD__CONTROL_REUSE || c == SHERD__CONTROL_OFFSET ||
-               c == SHERD__CONTROL_NEGATED;
+               c == SHERD__CONTROL_NEGATED || c == SHERD__CONTROL_SEED;
     v->seen_len = two ? 2 : 1;
     v->coalition = c == SHERD__CONTROL_COALITION ? code->masks + 1 : 1;
     for (uint32_t i = 0; i < v->seen_len; i++)
@@ -247,6 +288,11 @@ int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__s
     if (err != 0) {
         sherd__control_fini(v);
         return err;
+    }
+    if (seeds(c)) {
+        memory *m = v->memory;
+        for (uint32_t t = 0; t < code->masks; t++) m->seeded[t] = 1;
+        for (uint32_t i = 0; i < v->seen_len; i++) v->seen[i].seeded = m->seeded;
     }
     if (c == SHERD__CONTROL_POINT) {
         memory *m = v->memory;

@@ -9,14 +9,16 @@
 #include "audit/stats.h"
 
 typedef enum sherd__control {
-    SHERD__CONTROL_PERMUTE,   /* columns in clear, shuffled: what `permute` reveals */
-    SHERD__CONTROL_REUSE,     /* two operands under the same masks */
-    SHERD__CONTROL_COALITION, /* a correct encoding, seen by T+1 domains */
-    SHERD__CONTROL_POINT,     /* alpha of one share = beta of a block */
-    SHERD__CONTROL_PRIMES,    /* one mask reduced modulo all primes */
-    SHERD__CONTROL_OFFSET,    /* two operands under one keystream, shifted by five rows */
-    SHERD__CONTROL_NEGATED,   /* two operands with masks that are each other's negatives */
-    SHERD__CONTROL_STREAM,    /* primes below 256: one stream of bytes, and rejection, for all */
+    SHERD__CONTROL_PERMUTE,     /* columns in clear, shuffled: what `permute` reveals */
+    SHERD__CONTROL_REUSE,       /* two operands under the same masks */
+    SHERD__CONTROL_COALITION,   /* a correct encoding, seen by T+1 domains */
+    SHERD__CONTROL_POINT,       /* alpha of one share = beta of a block */
+    SHERD__CONTROL_PRIMES,      /* one mask reduced modulo all primes */
+    SHERD__CONTROL_OFFSET,      /* two operands under one keystream, shifted by five rows */
+    SHERD__CONTROL_NEGATED,     /* two operands with masks that are each other's negatives */
+    SHERD__CONTROL_STREAM,      /* primes below 256: one stream of bytes, and rejection, for all */
+    SHERD__CONTROL_SEED,        /* two operands, or encodings, with the same seeds */
+    SHERD__CONTROL_SEED_STREAM, /* primes below 256: one stream of a seed for all */
     SHERD__CONTROLS
 } sherd__control;
 

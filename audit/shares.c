@@ -238,18 +238,22 @@ static int take_code(sherd__shares *s, shares_node *nodes, size_t len, uint32_t 
 {
     const shares_panel want = *shape;
     const uint32_t *order;
-    uint32_t primes = s->code.primes_len;
+    uint32_t primes = s->code.primes_len, *seeded = sherd__calloc(len, sizeof *seeded);
     const uint32_t **index = s->index + part * len * primes;
+    if (!seeded) return SHERD_ENOMEM;
+    s->arrays[s->arrays_len++] = seeded;
     int err = drawing_order(s, shape, &order);
     if (err) return err;
     for (size_t i = 0; i < len; i++) {
         shares_panel *p = part_of(&nodes[i], part, tiles);
-        if (p && p->rows == want.rows && p->cols == want.cols && p->kept == want.kept)
+        if (p && p->rows == want.rows && p->cols == want.cols && p->kept == want.kept) {
             give(s, index, (uint32_t)i, p, primes);
-        else if (part == 0 && !s->note[0])
+            seeded[i] = p->seeded;
+        } else if (part == 0 && !s->note[0]) {
             snprintf(s->note, sizeof s->note,
                      "a node's share is not as high as the others' and was left out: it was lost, "
                      "or arrived late");
+        }
     }
     s->seen[s->seen_len++] = (sherd__seen){
         .name = name_part(s, part),
@@ -258,6 +262,7 @@ static int take_code(sherd__shares *s, shares_node *nodes, size_t len, uint32_t 
         .cols = want.cols,
         .order = order,
         .residues = index,
+        .seeded = seeded,
         .domain = s->numbered ? s->domains : NULL,
         .row = part > 0      ? s->right_row
                : s->rows_len ? s->rows[0]
@@ -485,7 +490,8 @@ static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const share
     if (!cut) s->kind = kind_of(nodes, len, w);
     s->parts = sherd__calloc(parts, sizeof *s->parts);
     if (!cut) s->rows = sherd__calloc(len, sizeof *s->rows);
-    s->arrays = sherd__calloc(most + parts + 2 * len, sizeof *s->arrays); /* and of their order */
+    s->arrays = sherd__calloc(most + 2 * parts + 2 * len,
+                              sizeof *s->arrays); /* and of their order */
     s->index = sherd__calloc(most, sizeof *s->index);
     s->seen = sherd__calloc(parts + 2 * len, sizeof *s->seen);
     if (!s->numbered) s->domains = sherd__calloc(len, sizeof *s->domains);

@@ -143,12 +143,12 @@ static int take_panels(shares_panel *to, const cut *k, const held *of, const uin
 {
     int err = SHERD_OK;
     for (uint64_t p = 0; p < k->panels && to->kept < rows_max && !err; p++) {
-        uint8_t *body;
+        shares_block b;
         if (!common[p]) continue;
-        const sherd__view_block *b = &of[p].v->blocks[of[p].block];
-        err = sherd__shares_body(of[p].v, b, &body);
-        if (!err) err = sherd__shares_append(to, &b->info, body, primes, rows_max);
-        sherd__free(body);
+        err = sherd__shares_body(of[p].v, &of[p].v->blocks[of[p].block], &b);
+        if (err) break;
+        err = sherd__shares_append(to, &b, primes, rows_max);
+        sherd__free(b.body);
     }
     return err;
 }

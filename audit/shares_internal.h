@@ -15,6 +15,7 @@ typedef struct shares_panel {
     uint32_t *of[SHERD__AUDIT_PRIMES]; /* kept x cols */
     size_t rows, kept, cols;
     size_t sent;          /* rows, including those that are not read */
+    bool seeded;          /* a block of it was sent as a seed */
     uint64_t stray;       /* bytes beyond the edges of laid out blocks that are not 0 */
     shares_piece *pieces; /* blocks with kept rows */
     size_t pieces_len;
@@ -56,14 +57,19 @@ typedef struct shares_job {
 int sherd__shares_domain(shares_node *n, const shares_job *of, uint32_t domain,
                          sherd__seen_code *code) SHERD_MUST;
 void sherd__shares_node_fini(shares_node *n);
-/** Returns the body of a block; the caller frees it with sherd__free. SHERD_EFRAME: it cannot be
- *  read; SHERD_ENOMEM. */
+/** The description and the body of a block; of a seed, those of the share that it stands for. */
+typedef struct shares_block {
+    sherd__fragment_info info;
+    uint8_t *body; /* the caller frees it with sherd__free */
+    bool seeded;
+} shares_block;
+/** SHERD_EFRAME: it cannot be read; SHERD_ENOMEM. */
 int sherd__shares_body(const sherd__node_view *v, const sherd__view_block *b,
-                       uint8_t **out) SHERD_MUST;
+                       shares_block *out) SHERD_MUST;
 /** Appends a block's rows to a panel, up to rows_max. A byte that is no residue of its prime is
  *  appended as a number that is not below it. SHERD_ENOMEM. */
-int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, const uint8_t *body,
-                         const uint32_t *primes, size_t rows_max) SHERD_MUST;
+int sherd__shares_append(shares_panel *p, const shares_block *b, const uint32_t *primes,
+                         size_t rows_max) SHERD_MUST;
 /**
  * Reads shares of A by the record's description of their cut. It sets nodes[i].a of each domain
  * that has enough (the same panels for all) and s->rows[0], the row of the data of each row of each

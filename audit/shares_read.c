@@ -10,6 +10,7 @@
 #include "audit/shares_internal.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
+#include "crypto/seed.h"
 
 #define PANELS_MAX 65536u
 
@@ -76,9 +77,11 @@ static uint64_t stray_bytes(const sherd__fragment_info *i, const uint8_t *body)
     return stray;
 }
 
-int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, const uint8_t *body,
-                         const uint32_t *primes, size_t rows_max)
+int sherd__shares_append(shares_panel *p, const shares_block *b, const uint32_t *primes,
+                         size_t rows_max)
 {
+    const sherd__fragment_info *info = &b->info;
+    const uint8_t *body = b->body;
     size_t rows = (size_t)info->rows, cols = (size_t)info->cols, bytes;
     size_t take = p->kept >= rows_max ? 0 : rows < rows_max - p->kept ? rows : rows_max - p->kept;
     if (p->cols != 0 && p->cols != cols) return SHERD_OK;
@@ -86,6 +89,7 @@ int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, cons
     p->rows += rows;
     p->sent += rows;
     p->stray += stray_bytes(info, body);
+    p->seeded |= b->seeded;
     if (take == 0) return SHERD_OK;
     if (!sherd__mul(p->kept + take, cols, &bytes) || !sherd__mul(bytes, sizeof **p->of, &bytes))
         return SHERD_ENOMEM;
@@ -106,28 +110,41 @@ int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, cons
     return SHERD_OK;
 }
 
-int sherd__shares_body(const sherd__node_view *v, const sherd__view_block *b, uint8_t **out)
+int sherd__shares_body(const sherd__node_view *v, const sherd__view_block *b, shares_block *out)
 {
-    *out = sherd__alloc((size_t)b->info.len);
-    if (!*out) return SHERD_ENOMEM;
-    int err = sherd__view_body(v, b, *out);
-    if (err) {
-        sherd__free(*out);
-        *out = NULL;
+    const size_t len = (size_t)b->info.len;
+    *out = (shares_block){ .info = sherd__fragment_whole(&b->info),
+                           .seeded = b->info.encoding == SHERD__SEED };
+    uint8_t *sent = sherd__alloc(len);
+    int err = sent ? sherd__view_body(v, b, sent) : SHERD_ENOMEM;
+    if (err || !out->seeded) {
+        if (err) sherd__free(sent);
+        else out->body = sent;
+        return err;
     }
+    sherd__fragment *seed;
+    err = sherd__fragment_take(&seed, &b->info, sent, NULL, NULL);
+    if (err) {
+        sherd__free(sent);
+        return err;
+    }
+    err = sherd__seed_check(seed, NULL);
+    if (!err && !(out->body = sherd__alloc((size_t)out->info.len))) err = SHERD_ENOMEM;
+    if (!err) err = sherd__seed_expand(seed, out->body);
+    sherd__fragment_free(seed);
+    if (err) sherd__free(out->body);
     return err;
 }
 
 static int take_left(shares_node *n, const turn *at, size_t rows_max)
 {
-    uint8_t *body;
-    const sherd__view_block *b = &at->v->blocks[at->t->left];
-    int err = sherd__shares_body(at->v, b, &body);
+    shares_block b;
+    int err = sherd__shares_body(at->v, &at->v->blocks[at->t->left], &b);
     if (err) return err == SHERD_EFRAME ? SHERD_OK : err;
-    uint64_t h = sherd__view_hash(body, (size_t)b->info.len);
+    uint64_t h = sherd__view_hash(b.body, (size_t)b.info.len);
     bool is_known = n->known_len == PANELS_MAX;
     for (size_t i = 0; i < n->known_len && !is_known; i++) is_known = n->known[i] == h;
-    if (n->known_len == PANELS_MAX) n->a.sent += (size_t)b->info.rows; /* counted if it is new */
+    if (n->known_len == PANELS_MAX) n->a.sent += (size_t)b.info.rows; /* counted if it is new */
     if (!is_known) {
         uint64_t *known = sherd__realloc(n->known, (n->known_len + 1) * sizeof *known);
         if (known) n->known = known;
@@ -136,35 +153,33 @@ static int take_left(shares_node *n, const turn *at, size_t rows_max)
                                    : NULL;
         if (places) {
             n->places = places;
-            places[n->known_len] = (shares_place){ at->t->number, (size_t)b->info.rows, n->a.rows };
+            places[n->known_len] = (shares_place){ at->t->number, (size_t)b.info.rows, n->a.rows };
             n->known[n->known_len++] = h;
-            err = sherd__shares_append(&n->a, &b->info, body, at->t->primes, rows_max);
+            err = sherd__shares_append(&n->a, &b, at->t->primes, rows_max);
         } else {
             err = SHERD_ENOMEM;
         }
     }
-    sherd__free(body);
+    sherd__free(b.body);
     return err;
 }
 
 /* Reads a tile of B when it is first used. */
 static int take_right(shares_node *n, const turn *at, size_t rows_max)
 {
-    uint8_t *body;
-    const sherd__view_block *b = &at->v->blocks[at->t->right];
-    int err = sherd__shares_body(at->v, b, &body);
+    shares_block b;
+    int err = sherd__shares_body(at->v, &at->v->blocks[at->t->right], &b);
     if (err) return err == SHERD_EFRAME ? SHERD_OK : err;
-    uint64_t h = sherd__view_hash(body, (size_t)b->info.len) | 1;
+    uint64_t h = sherd__view_hash(b.body, (size_t)b.info.len) | 1;
     uint32_t i = 0;
     while (i < n->tiles && n->right_operands[i] != h) i++;
     if (i == n->tiles && i == n->tiles_max) {
         n->more = true;
     } else if (i == n->tiles) {
         n->right_operands[n->tiles++] = h;
-        if (b->info.primes)
-            err = sherd__shares_append(&n->b[i], &b->info, body, at->t->primes, rows_max);
+        if (b.info.primes) err = sherd__shares_append(&n->b[i], &b, at->t->primes, rows_max);
     }
-    sherd__free(body);
+    sherd__free(b.body);
     return err;
 }
 
@@ -230,15 +245,14 @@ static int count_rights(turn *list, size_t len, const sherd__seen_code *code, si
     if (!hashes) return SHERD_ENOMEM;
     if (len) qsort(list, len, sizeof *list, compare_rights);
     for (size_t i = 0; i < len && !err; i++) {
-        const sherd__view_block *b = &list[i].v->blocks[list[i].t->right];
-        uint8_t *body;
+        shares_block b;
         if (!of_code(code, list[i].t)) continue;
         if (last && compare_rights(last, &list[i]) == 0) continue;
         last = &list[i];
-        err = sherd__shares_body(list[i].v, b, &body);
-        if (!err) hashes[n++] = sherd__view_hash(body, (size_t)b->info.len);
+        err = sherd__shares_body(list[i].v, &list[i].v->blocks[list[i].t->right], &b);
+        if (!err) hashes[n++] = sherd__view_hash(b.body, (size_t)b.info.len);
+        if (!err) sherd__free(b.body);
         if (err == SHERD_EFRAME) err = SHERD_OK;
-        sherd__free(body);
     }
     if (n) qsort(hashes, n, sizeof *hashes, compare_hashes);
     for (size_t i = 0; i < n; i++) all += i == 0 || hashes[i] != hashes[i - 1];

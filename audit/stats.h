@@ -80,6 +80,7 @@ typedef struct sherd__seen {
     size_t rows, cols;               /* of each share, and so of each block */
     const uint32_t *const *residues; /* [share * primes_len + prime]: rows*cols of them, each below
                                         its prime, row-major; NULL: the share was sent to no node */
+    const uint32_t *seeded;          /* [share]: 1 if it was sent as a seed; NULL: none was */
     const uint32_t *domain; /* [share]: its domain; NULL: share i belongs to domain i. A domain with
                                two shares is treated as holding both */
     const uint32_t *row;    /* [block * rows + row]: the row of the operand at that position of that

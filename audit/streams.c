@@ -48,6 +48,7 @@ typedef struct stream {
     const sherd__seen *seen;
     uint32_t prime, mask; /* mask: its index; for a sum of masks, the share */
     bool alone;
+    bool seeded; /* share `mask`, which was sent as a seed */
     uint32_t share_coef[SHERD__LCC_SHARES_MAX], block_coef[SHERD__LCC_BLOCKS_MAX];
     size_t len, first; /* first: offset in the concatenation of all streams */
 } stream;
@@ -160,6 +161,21 @@ static int add_sums(streams *s, const stream *like, const uint32_t *w, uint32_t 
         one.mask = i;
         one.share_coef[i] = 1;
         subtract_blocks(&one, w + (size_t)i * width, c->blocks, 1, c->primes[one.prime]);
+        err = add_stream(s, &one);
+    }
+    return err;
+}
+
+/* Adds each share that was sent as a seed: it is a stream, and the masks follow from it. */
+static int add_seeded(streams *s, const sherd__seen *e, uint32_t prime)
+{
+    stream one = { .seen = e, .prime = prime, .seeded = true, .len = e->rows * e->cols };
+    int err = SHERD_OK;
+    for (uint32_t i = 0; e->seeded && !e->unnumbered && i < e->code->shares && err == 0; i++) {
+        if (!e->seeded[i] || !sherd__seen_has(e, i)) continue;
+        one.mask = i;
+        memset(one.share_coef, 0, sizeof one.share_coef);
+        one.share_coef[i] = 1;
         err = add_stream(s, &one);
     }
     return err;
@@ -440,6 +456,11 @@ static void name_stream(char out[64], const stream *s)
 {
     const sherd__seen_code *c = s->seen->code;
     char which[24] = "";
+    if (s->seeded) {
+        snprintf(out, 64, "seed of share %u of %.20s, prime %u", s->mask + 1, s->seen->name,
+                 c->primes[s->prime]);
+        return;
+    }
     if (s->seen->unnumbered || (!s->alone && c->masks > 1))
         snprintf(which, sizeof which, " in share %u", s->mask + 1);
     else if (c->masks > 1) snprintf(which, sizeof which, " %u", s->mask + 1);
@@ -505,6 +526,13 @@ static bool read_twice(const place *x, const place *y)
     return x->of->seen == y->of->seen && x->of->seen->unnumbered && x->at == y->at;
 }
 
+/* A mask that was solved for is a multiple of a seeded share of the same encoding where the operand
+ * is zero: it follows from it. */
+static bool follows(const place *x, const place *y)
+{
+    return x->of->seen == y->of->seen && x->of->seeded != y->of->seeded;
+}
+
 /* Returns the factor from x to y; 0: no factor, or 1 or -1. */
 static uint32_t factor_of(const place *x, const place *y)
 {
@@ -544,7 +572,9 @@ static void compare(pairs *l, const streams *s, windows *w, measure by)
         if (w->list[i - 1].hash != w->list[i].hash) continue;
         pair p = { .x = place_of(s, &w->list[i - 1]), .y = place_of(s, &w->list[i]) };
         size_t at = 0;
-        if (sent_twice(p.x.of, p.x.at, p.y.of, p.y.at) || read_twice(&p.x, &p.y)) continue;
+        if (sent_twice(p.x.of, p.x.at, p.y.of, p.y.at) || read_twice(&p.x, &p.y) ||
+            follows(&p.x, &p.y))
+            continue;
         while (at < l->len && (l->best[at].x.of != p.x.of || l->best[at].y.of != p.y.of)) at++;
         if (at == NAMED_MAX || (at < l->len && l->best[at].run >= RUN_MAX)) continue;
         longest(&p, by);
@@ -605,6 +635,8 @@ int sherd__audit_streams(sherd__findings *l, const sherd__seen *seen, size_t see
         for (uint32_t q = 0; err == 0 && q < seen[e].code->primes_len; q++)
             err = solve(&s, &seen[e], q);
         reached(reach, &s, first, &seen[e]);
+        for (uint32_t q = 0; err == 0 && q < seen[e].code->primes_len; q++)
+            err = add_seeded(&s, &seen[e], q);
     }
     for (size_t i = 0; i < s.len && err == 0; i++) err = keep_windows(&s, &s.list[i]);
     if (err == 0) compare(&same, &s, &s.kept, BY_STEPS);

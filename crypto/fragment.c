@@ -13,6 +13,7 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "crypto/fragment_make.h"
+#include "crypto/seed.h"
 #include "matrix/residue_bytes.h"
 #include "sherd/mat.h"
 
@@ -21,7 +22,8 @@ struct sherd__fragment {
     uint8_t *bytes; /* NULL: produced by the source */
     void (*release)(void *ctx, uint8_t *bytes, uint64_t len);
     void *release_ctx;
-    sherd__fragment_source source;
+    sherd__fragment_source
+        source; /* deferred: of `bytes`; once they are settled its fill is NULL */
 };
 
 const sherd__fragment_info *sherd__fragment_info_of(const sherd__fragment *f)
@@ -34,9 +36,19 @@ const uint8_t *sherd__fragment_bytes(const sherd__fragment *f)
     return f->bytes;
 }
 
+int sherd__fragment_settle(const sherd__fragment *f)
+{
+    if (!f->bytes || !f->source.fill) return SHERD_OK;
+    int err = f->source.fill(f->source.ctx, 0, f->bytes, f->info.len);
+    if (!err) ((sherd__fragment *)(uintptr_t)f)->source.fill = NULL; /* fragments are on the heap */
+    return err;
+}
+
 int sherd__fragment_read(sherd__fragment *f, uint64_t offset, void *out, size_t len)
 {
     if (offset > f->info.len || len > f->info.len - offset) return SHERD_EINVAL;
+    int err = sherd__fragment_settle(f);
+    if (err) return err;
     if (!f->bytes) return f->source.fill(f->source.ctx, offset, out, len);
     if (len) memcpy(out, f->bytes + offset, len);
     return SHERD_OK;
@@ -74,18 +86,26 @@ int sherd__fragment_take(sherd__fragment **out, const sherd__fragment_info *info
     return SHERD_OK;
 }
 
+int sherd__fragment_defer(sherd__fragment **out, const sherd__fragment_info *info, uint8_t *bytes,
+                          void (*release)(void *ctx, uint8_t *bytes, uint64_t len), void *ctx,
+                          sherd__fragment_source source)
+{
+    *out = NULL;
+    if (info->encoding != SHERD__DENSE) return SHERD_EINVAL;
+    int err = sherd__fragment_take(out, info, bytes, release, ctx);
+    if (!err) (*out)->source = source;
+    return err;
+}
+
 void sherd__fragment_free(sherd__fragment *f)
 {
     if (!f) return;
-    if (f->bytes) {
-        if (f->release) {
-            f->release(f->release_ctx, f->bytes, f->info.len);
-        } else {
-            sodium_memzero(f->bytes, f->info.len);
-            sherd__free(f->bytes);
-        }
-    } else if (f->source.free) {
-        f->source.free(f->source.ctx);
+    if (f->source.free) f->source.free(f->source.ctx);
+    if (f->bytes && f->release) {
+        f->release(f->release_ctx, f->bytes, f->info.len);
+    } else if (f->bytes) {
+        sodium_memzero(f->bytes, f->info.len);
+        sherd__free(f->bytes);
     }
     sherd__free(f);
 }
@@ -166,10 +186,32 @@ static bool dense_len(const sherd__fragment_info *i, size_t each, size_t *len)
            sherd__add(*len, 8 * (size_t)i->groups, len);
 }
 
+sherd__fragment_info sherd__fragment_whole(const sherd__fragment_info *info)
+{
+    sherd__fragment_info whole = *info;
+    size_t len = 0;
+    if (info->encoding != SHERD__SEED) return whole;
+    whole.encoding = SHERD__DENSE;
+    whole.len = dense_len(info, 1, &len) ? len : UINT64_MAX; /* which info_check excludes */
+    return whole;
+}
+
+/* A seed has a length of its own, and stands for a body that can exist. */
+static int seed_check(const sherd__fragment_info *i, sherd_diag *d)
+{
+    const sherd__fragment_info whole = sherd__fragment_whole(i);
+    if (i->dtype != SHERD__BYTES_LEFT && i->dtype != SHERD__BYTES_RIGHT)
+        return sherd__fail(d, SHERD_EFRAME, NULL, "a seed with dtype %u", i->dtype);
+    if (i->len == sherd__seed_len(i->primes) && whole.len < UINT64_MAX) return SHERD_OK;
+    return sherd__fail(d, SHERD_EFRAME, NULL, "a seed of %llu bytes, expected %llu",
+                       (unsigned long long)i->len, (unsigned long long)sherd__seed_len(i->primes));
+}
+
 static int length_check(const sherd__fragment_info *i, size_t each, sherd_diag *d)
 {
     size_t len;
     sherd__csr csr;
+    if (i->encoding == SHERD__SEED) return seed_check(i, d);
     if (i->encoding == SHERD__CSR) {
         if (sherd__csr_layout(i, &csr)) return SHERD_OK;
         return sherd__fail(d, SHERD_EFRAME, NULL,
@@ -195,7 +237,7 @@ int sherd__fragment_info_check(const sherd__fragment_info *i, sherd_diag *d)
         return sherd__fail(d, SHERD_EFRAME, NULL, "fragment of unknown origin %u", i->origin);
     if (each == 0)
         return sherd__fail(d, SHERD_EFRAME, NULL, "fragment of unknown dtype %u", i->dtype);
-    if (i->encoding != SHERD__DENSE && i->encoding != SHERD__CSR)
+    if (i->encoding > SHERD__SEED)
         return sherd__fail(d, SHERD_EFRAME, NULL, "fragment of unknown encoding %u", i->encoding);
     if ((primes_most(i->dtype) > 0) != (i->primes > 0) || i->primes > primes_most(i->dtype))
         return sherd__fail(d, SHERD_EFRAME, NULL, "%u primes with dtype %u", i->primes, i->dtype);

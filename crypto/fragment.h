@@ -31,6 +31,10 @@
  * ascending), and their values. Counts and columns are unsigned, LE, of the smallest width that
  * holds info.cols: 1, 2 or 4 bytes. The number of entries follows from len. A CSR fragment can only
  * be a left operand.
+ *
+ * encoding SHERD__SEED, for SHERD__BYTES_LEFT and SHERD__BYTES_RIGHT only: the body is a seed, from
+ * which the receiver computes the body of the dense fragment of the same rows, cols and primes
+ * (crypto/seed.h).
  */
 #ifndef CRYPTO_FRAGMENT_H
 #define CRYPTO_FRAGMENT_H
@@ -60,7 +64,7 @@ typedef enum sherd__origin {
 #define SHERD__BYTES_PRIMES_MAX 8u
 
 /* Encodings of the values after the group table. */
-enum { SHERD__DENSE = 0, SHERD__CSR = 1 };
+enum { SHERD__DENSE = 0, SHERD__CSR = 1, SHERD__SEED = 2 };
 
 #define SHERD__GROUPS_MAX (1u << 24)
 
@@ -71,7 +75,7 @@ enum { SHERD__DENSE = 0, SHERD__CSR = 1 };
 typedef struct sherd__fragment_info {
     uint8_t origin;   /* sherd__origin */
     uint8_t dtype;    /* sherd_dtype, SHERD__RESIDUES or SHERD__BYTES... */
-    uint8_t encoding; /* SHERD__DENSE, SHERD__CSR */
+    uint8_t encoding; /* SHERD__DENSE, SHERD__CSR, SHERD__SEED */
     uint8_t primes;   /* 0, or the number of residue blocks */
     uint32_t groups;
     uint64_t rows; /* sum of rows_q */
@@ -84,14 +88,25 @@ bool sherd__fragment_is_bytes(uint8_t dtype);
 
 const sherd__fragment_info *sherd__fragment_info_of(const sherd__fragment *f);
 
+/** Returns the description of what a seed stands for; other descriptions are returned
+ *  unchanged. */
+sherd__fragment_info sherd__fragment_whole(const sherd__fragment_info *info);
+
 /**
  * Writes bytes [offset, offset+len) of the body to out; offset+len <= info.len. A fragment with a
  * source produces the bytes during the call; any range may be read again.
  */
 int sherd__fragment_read(sherd__fragment *f, uint64_t offset, void *out, size_t len) SHERD_MUST;
 
-/** Returns the body in memory, or NULL if it is produced by a source as it is read. */
+/** Returns the body in memory, or NULL if it is produced by a source as it is read. A deferred body
+ *  has no defined bytes before it is settled. */
 const uint8_t *sherd__fragment_bytes(const sherd__fragment *f);
+/**
+ * Computes a deferred body, the first time; does nothing to another one. Calls for one fragment are
+ * made one at a time, and before it is read, on any thread: nothing is freed. After a failure the
+ * call may be repeated. Errors are those of the source.
+ */
+int sherd__fragment_settle(const sherd__fragment *f) SHERD_MUST;
 
 /** Positions of the sections of a CSR body. */
 typedef struct sherd__csr {

@@ -29,6 +29,15 @@ int sherd__fragment_take(sherd__fragment **out, const sherd__fragment_info *info
                          void (*release)(void *ctx, uint8_t *bytes, uint64_t len),
                          void *ctx) SHERD_MUST;
 
+/**
+ * Creates a dense fragment of a body that is computed later: sherd__fragment_settle calls
+ * source.fill once, for all of it, with `bytes` as the destination. It takes bytes as
+ * sherd__fragment_take does, and the source. On failure the caller still owns both.
+ */
+int sherd__fragment_defer(sherd__fragment **out, const sherd__fragment_info *info, uint8_t *bytes,
+                          void (*release)(void *ctx, uint8_t *bytes, uint64_t len), void *ctx,
+                          sherd__fragment_source source) SHERD_MUST;
+
 /** Memory for bodies that is used again for others: get returns len bytes, uninitialised, or NULL;
  *  give takes them back, and is a `release` of sherd__fragment_take. Called on any thread. Where
  *  get is NULL, bodies come from core/alloc.h. */

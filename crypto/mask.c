@@ -35,10 +35,12 @@ enum {
 typedef enum residue_kind { WORDS_V1, BYTES_V1 } residue_kind;
 enum { LABEL = 14 };
 static const char labels[][LABEL] = { "sherd mask-v1", "sherd byte-v1" };
+static const char seed_label[LABEL] = "sherd seed-v1";
 
 typedef struct cipher {
     sherd__mask_id id; /* role 0: the slot is empty */
     residue_kind kind;
+    sherd__seed_id seed; /* role 0: derived from the key of the masks, not from a seed */
     sherd__keystream ks;
 } cipher;
 
@@ -99,7 +101,18 @@ void sherd__masks_free(sherd__masks *m)
     sherd__free(m);
 }
 
-static void derive(const sherd__masks *m, const sherd__mask_id *id, residue_kind kind,
+void sherd__masks_seed(const sherd__masks *m, const sherd__seed_id *id,
+                       uint8_t seed[SHERD__SEED_BYTES])
+{
+    uint8_t text[LABEL + 2 * 4 + 8], *at = text + LABEL;
+    memcpy(text, seed_label, LABEL); /* includes the terminator */
+    sherd__put_u32(at, (uint32_t)id->role);
+    sherd__put_u32(at + 4, id->slot);
+    sherd__put_u64(at + 8, id->at);
+    crypto_generichash(seed, SHERD__SEED_BYTES, text, sizeof text, m->key, KEY);
+}
+
+static void derive(const uint8_t from[KEY], const sherd__mask_id *id, residue_kind kind,
                    uint8_t key[KEY])
 {
     uint8_t text[LABEL + 4 * 4 + 8], *at = text + LABEL;
@@ -109,7 +122,12 @@ static void derive(const sherd__masks *m, const sherd__mask_id *id, residue_kind
     sherd__put_u32(at + 8, id->prime_index);
     sherd__put_u32(at + 12, id->p);
     sherd__put_u64(at + 16, id->width);
-    crypto_generichash(key, KEY, text, sizeof text, m->key, KEY);
+    crypto_generichash(key, KEY, text, sizeof text, from, KEY);
+}
+
+static bool same_seed(const sherd__seed_id *a, const sherd__seed_id *b)
+{
+    return a->role == b->role && a->slot == b->slot && a->at == b->at;
 }
 
 static bool same(const sherd__mask_id *a, const sherd__mask_id *b)
@@ -118,23 +136,30 @@ static bool same(const sherd__mask_id *a, const sherd__mask_id *b)
            a->width == b->width;
 }
 
+static const sherd__seed_id no_seed;
+
+/* seed: role 0, or that of the fragment which `id` is a stream of. */
 static int stream_of(sherd__masks *m, const sherd__mask_id *id, residue_kind kind,
-                     sherd__keystream **out)
+                     const sherd__seed_id *seed, sherd__keystream **out)
 {
     const uint32_t primes = kind == BYTES_V1 ? BYTE_PRIMES : PRIMES;
+    const uint32_t t = seed->role ? seed->slot : id->t;
     cipher *c =
-        &m->ciphers[((id->t * primes + id->prime_index) * 2 + (unsigned)id->role % 2) % CIPHERS];
-    uint8_t key[KEY];
+        &m->ciphers[((t * primes + id->prime_index) * 2 + (unsigned)id->role % 2) % CIPHERS];
+    uint8_t key[KEY], own[KEY];
     assert(id->role && id->prime_index < primes);
-    if (c->kind != kind || !same(&c->id, id)) {
+    if (c->kind != kind || !same(&c->id, id) || !same_seed(&c->seed, seed)) {
         if (c->id.role != 0) sherd__keystream_fini(&c->ks);
         c->id.role = (sherd__mask_role)0;
-        derive(m, id, kind, key);
+        if (seed->role) sherd__masks_seed(m, seed, own);
+        derive(seed->role ? own : m->key, id, kind, key);
         int err = sherd__keystream_init(&c->ks, key);
         sherd__wipe(key, sizeof key);
+        if (seed->role) sherd__wipe(own, sizeof own);
         if (err != 0) return err;
         c->id = *id;
         c->kind = kind;
+        c->seed = *seed;
     }
     *out = &c->ks;
     return SHERD_OK;
@@ -232,7 +257,7 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, sherd__mask_par
     size_t step = (id->width + BLOCK_WORDS - 1) / BLOCK_WORDS * BLOCK_WORDS;
     assert(id->width >= n && part.col <= id->width - n);
     if (rows == 0 || n == 0) return SHERD_OK;
-    int err = stream_of(m, id, WORDS_V1, &ks);
+    int err = stream_of(m, id, WORDS_V1, &no_seed, &ks);
     /* Neighbouring rows are read together only if little between them is discarded. */
     size_t together = step <= WORDS && 2 * n > step ? WORDS / step : 1;
     for (size_t i = 0; i < rows && err == 0; i += together) {
@@ -265,13 +290,13 @@ static size_t length_for(size_t n, uint32_t p)
     return bytes < MOST ? bytes / BLOCK * BLOCK : MOST;
 }
 
-int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit, size_t n,
-                       uint8_t *out)
+static int draw_bytes(sherd__masks *m, const sherd__mask_id *id, const sherd__seed_id *seed,
+                      uint64_t unit, size_t n, uint8_t *out)
 {
     sherd__keystream *ks;
     uint64_t block = 0;
     assert(id->p >= 2 && id->p <= UINT8_MAX);
-    int err = n ? stream_of(m, id, BYTES_V1, &ks) : SHERD_OK;
+    int err = n ? stream_of(m, id, BYTES_V1, seed, &ks) : SHERD_OK;
     while (n > 0 && !err) {
         size_t len = length_for(n, id->p);
         err = sherd__keystream_read(ks, unit, block, m->words, len);
@@ -285,4 +310,18 @@ int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit,
     sherd__wipe(m->words, m->used * sizeof *m->words);
     m->used = 0;
     return err;
+}
+
+int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit, size_t n,
+                       uint8_t *out)
+{
+    return draw_bytes(m, id, &no_seed, unit, n, out);
+}
+
+int sherd__masks_seeded(sherd__masks *m, const sherd__seed_id *id, const sherd__mask_id *of,
+                        uint64_t unit, size_t n, uint8_t *out)
+{
+    const sherd__mask_id stream = { id->role, 0, of->prime_index, of->p, 0 };
+    assert(id->role);
+    return draw_bytes(m, &stream, id, unit, n, out);
 }

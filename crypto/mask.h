@@ -23,6 +23,11 @@
  * nonce u from block 0: its bytes that are below p, in their order, are the residues 0, 1, 2, ...
  * of the unit; the others are rejected. The keys of these masks are derived with another label, so
  * that they differ from those of the masks above.
+ *
+ * A seeded mask is itself the share of one slot (crypto/seeded.h). Each fragment of it has a seed
+ * of 32 bytes, derived from the key, the role, the slot and the place of the fragment, with a label
+ * of its own. The keys of its streams, one for each prime, are derived from the seed alone, so that
+ * the slot's node can draw the fragment itself.
  */
 #ifndef CRYPTO_MASK_H
 #define CRYPTO_MASK_H
@@ -81,5 +86,23 @@ int sherd__masks_row(sherd__masks *m, const sherd__mask_id *id, uint64_t row,
  */
 int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit, size_t n,
                        uint8_t *out) SHERD_MUST;
+
+#define SHERD__SEED_BYTES 32u
+
+/** Identifies a fragment of a seeded mask. `at` differs for any two fragments of an operand. */
+typedef struct sherd__seed_id {
+    sherd__mask_role role;
+    uint32_t slot;
+    uint64_t at;
+} sherd__seed_id;
+
+/** Computes the seed of a fragment: a secret of the slot's node. */
+void sherd__masks_seed(const sherd__masks *m, const sherd__seed_id *id,
+                       uint8_t seed[SHERD__SEED_BYTES]);
+/** Does sherd__masks_bytes for a fragment, modulo the prime of `of`, of which nothing else is used.
+ *  Masks with this seed as their key (sherd__masks_from_key) draw the same as {id->role, 0,
+ *  of->prime_index, of->p, 0}. */
+int sherd__masks_seeded(sherd__masks *m, const sherd__seed_id *id, const sherd__mask_id *of,
+                        uint64_t unit, size_t n, uint8_t *out) SHERD_MUST;
 
 #endif

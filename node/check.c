@@ -49,6 +49,13 @@ sherd__group sherd__group_at(const sherd__fragment *f, uint32_t q, const uint8_t
     return (sherd__group){ values, sherd__get_u32(entry), sherd__get_u32(entry + 4) };
 }
 
+int sherd__task_settle(const sherd__fragment *left, const sherd__fragment *right, sherd_diag *d)
+{
+    int err = sherd__fragment_settle(left);
+    if (!err && right) err = sherd__fragment_settle(right);
+    return err ? sherd__fail_to(d, err, "expand a seed") : SHERD_OK;
+}
+
 static bool is_float(uint8_t dtype)
 {
     return dtype == SHERD_F64 || dtype == SHERD_F32;

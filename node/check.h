@@ -27,6 +27,10 @@
  */
 int sherd__task_check(const sherd__task *task, const sherd__fragment *left,
                       const sherd__fragment *right, sherd_diag *d) SHERD_MUST;
+/** Computes blocks that were sent as seeds, for the thread that computes the task: the first task
+ *  that uses one expands it. right may be NULL. Errors of sherd__fragment_settle. */
+int sherd__task_settle(const sherd__fragment *left, const sherd__fragment *right,
+                       sherd_diag *d) SHERD_MUST;
 /** More groups are not compared by sherd__task_check, which runs on the loop's thread. */
 #define SHERD__GROUPS_AT_ONCE (1u << 16)
 bool sherd__task_defers_groups(const sherd__task *task, const sherd__fragment *left);

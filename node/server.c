@@ -177,7 +177,7 @@ static uint64_t features_of(const server *s)
 {
     return SHERD__FEATURE_GRADIENTS | SHERD__FEATURE_SECURE | SHERD__FEATURE_ALLREDUCE |
            SHERD__FEATURE_WINDOWS | SHERD__FEATURE_CONFIRM | SHERD__FEATURE_CHECK |
-           (s->opt->data ? SHERD__FEATURE_DATA : 0u);
+           SHERD__FEATURE_SEEDS | (s->opt->data ? SHERD__FEATURE_DATA : 0u);
 }
 
 static void describe_devices(const server *s, sherd__hello *h)

@@ -16,6 +16,7 @@
 #include "core/alloc.h"
 #include "core/diag.h"
 #include "crypto/fragment_make.h"
+#include "crypto/seed.h"
 #include "node/check.h"
 #include "node/worker_state.h"
 
@@ -134,7 +135,7 @@ void sherd__worker_run(task *t)
     else if (t->allreduce)
         t->err = sherd__allreduce_run(t->client->allreduce, &t->what, t->left->fragment, right,
                                       t->out, &d);
-    else
+    else if (!(t->err = sherd__task_settle(t->left->fragment, right, &d)))
         t->err = w->opt.backend->compute(w->opt.backend_ctx, &t->call, t->left->fragment, right,
                                          &d);
     if (t->err) set_text(t->text, t->err, d.message);
@@ -234,7 +235,11 @@ static int submit_call(sherd__worker *w, task *t)
                              .executor = w->opt.executor,
                              .clock = w->opt.clock,
                              .done = on_called };
-    int err = sherd__devices_submit(&w->devices, &t->call, t->left, t->right, &t->on, &d);
+    int err = SHERD_OK;
+    if (w->opt.backend->wait) /* a device copies blocks: what calls of hosted.h settle is settled
+                                 here */
+        err = sherd__task_settle(t->left->fragment, t->right ? t->right->fragment : NULL, &d);
+    if (!err) err = sherd__devices_submit(&w->devices, &t->call, t->left, t->right, &t->on, &d);
     bool cramped = err == SHERD_ENOMEM && sherd__devices_busy(&w->devices);
     if (cramped && !w->alone) w->alone = t;
     t->cramped |= cramped;
@@ -396,16 +401,41 @@ void sherd__worker_turn(sherd__worker *w)
 
 /* --- events ------------------------------------------------------------------------------ */
 
+/* Replaces a seed by the share that it stands for. The memory is taken now; the first task that
+ * uses the share computes it (sherd__task_settle). */
+static int grow_seed(sherd__client *c, sherd__fragment **f, sherd_diag *d)
+{
+    const sherd__fragment_info whole = sherd__fragment_whole(sherd__fragment_info_of(*f));
+    sherd__fragment *share;
+    int err = sherd__seed_check(*f, d);
+    if (err) return err;
+    uint8_t *bytes = sherd__worker_place(c->pool, 0, 0, whole.len);
+    if (!bytes)
+        return sherd__fail(d, SHERD_EREFUSED, NULL,
+                           "the block does not fit into this node's memory");
+    err = sherd__seed_defer(&share, *f, bytes, sherd__worker_unplace, c->pool);
+    if (err) sherd__pool_give(c->pool, bytes, whole.len);
+    else *f = share;
+    return err;
+}
+
+/* The session has checked the group table. */
+static int store(sherd__client *c, const sherd__event *e, sherd__fragment **f, sherd_diag *d)
+{
+    bool seed = sherd__fragment_info_of(*f)->encoding == SHERD__SEED;
+    int err = seed ? grow_seed(c, f, d) : SHERD_OK;
+    return err ? err : sherd__store_put(&c->store, e->job, e->block, *f);
+}
+
 static void on_block(sherd__client *c, sherd__event *e)
 {
     sherd__worker *w = c->worker;
     sherd__fragment *f = e->fragment;
     sherd_diag d = { .code = 0 };
     e->fragment = NULL;
-    const sherd__fragment_info *info = sherd__fragment_info_of(f);
-    int err = sherd__store_put(&c->store, e->job, e->block, f); /* the session checked the table */
-    while (err == SHERD_ENOMEM && sherd__pool_relieve(c->pool))
-        err = sherd__store_put(&c->store, e->job, e->block, f);
+    const uint64_t len = sherd__fragment_info_of(f)->len; /* as it was sent */
+    int err = store(c, e, &f, &d);
+    while (err == SHERD_ENOMEM && sherd__pool_relieve(c->pool)) err = store(c, e, &f, &d);
     if (err == SHERD_EINVAL)
         (void)sherd__fail(&d, err, NULL, "block %u of this job already exists", e->block);
     if (err) {
@@ -414,7 +444,7 @@ static void on_block(sherd__client *c, sherd__event *e)
         return;
     }
     w->stats.blocks_in++;
-    w->stats.bytes_in += info->len;
+    w->stats.bytes_in += len;
 }
 
 /* Checks the task against these blocks. */

@@ -142,6 +142,9 @@ int sherd__worker_member_block(sherd__worker *w, const sherd__account *a,
 /** Handles the end of a member's connection that counted for this account. */
 void sherd__worker_member_gone(sherd__worker *w, const sherd__account *a,
                                const sherd__fingerprint *key, uint64_t id);
+/** Takes bytes from the pool, as a session's place: frees what is no longer needed if there is no
+ *  room. */
+uint8_t *sherd__worker_place(void *pool, uint64_t job, uint32_t number, uint64_t len);
 /** Returns bytes to the pool that they were taken from, as a session's unplace. */
 void sherd__worker_unplace(void *pool, uint8_t *bytes, uint64_t len);
 /** Returns the list of all accounts. */

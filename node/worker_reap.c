@@ -6,7 +6,7 @@
 #include "core/alloc.h"
 #include "node/worker_state.h"
 
-static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
+uint8_t *sherd__worker_place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
 {
     (void)job;
     (void)number;
@@ -22,7 +22,7 @@ void sherd__worker_unplace(void *ctx, uint8_t *bytes, uint64_t len)
 
 void sherd__worker_session(sherd__client *c, sherd__session_options *opt)
 {
-    opt->place = place;
+    opt->place = sherd__worker_place;
     opt->unplace = sherd__worker_unplace;
     opt->place_ctx = c->pool;
     opt->block_max = sherd__pool_stats_of(c->pool)->budget;

@@ -87,6 +87,7 @@ typedef struct sherd__task {
 #define SHERD__FEATURE_WINDOWS 32u   /* ... sherd__task.windows */
 #define SHERD__FEATURE_CONFIRM 64u   /* ... SHERD__OP_CONFIRM, and requires it before OP_OPEN */
 #define SHERD__FEATURE_CHECK 128u    /* ... SHERD__OP_CHECK */
+#define SHERD__FEATURE_SEEDS 256u    /* ... blocks in encoding SHERD__SEED */
 #define SHERD__FEATURE_DATA 8u       /* the node has training data of its own */
 
 /* Kinds of exact arithmetic: bits of sherd__hello_device.does. */

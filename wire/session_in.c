@@ -147,7 +147,7 @@ static int put_begin(sherd__session *s, const uint8_t *body, sherd__event *event
                                   "expected %u",
                                   info.origin, SHERD__HIDDEN);
     arrival_begin(s, &name, &info);
-    if (s->opt.block_max && info.len > s->opt.block_max) {
+    if (s->opt.block_max && sherd__fragment_whole(&info).len > s->opt.block_max) {
         err = refuse_block(s, SHERD_EREFUSED, "the block is larger than this node takes");
     } else {
         arrival_place(s);

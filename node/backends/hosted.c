@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "node/check.h"
 
 struct sherd__form {
     sherd__form_wish what;
@@ -141,7 +142,9 @@ static void run(sherd__executor_item *work)
     sherd_diag d = { .code = 0 };
     if (atomic_load(&c->cancelled)) return; /* with the error that submit has set */
     double from = c->clock ? c->clock() : 0;
-    c->err = c->compute(c->backend[0], c, left->fragment, right ? right->fragment : NULL, &d);
+    const sherd__fragment *other = right ? right->fragment : NULL;
+    c->err = sherd__task_settle(left->fragment, other, &d);
+    if (!c->err) c->err = c->compute(c->backend[0], c, left->fragment, other, &d);
     c->took_us = c->clock ? 1e6 * (c->clock() - from) : 0;
     if (c->err) memcpy(c->text, d.message, strnlen(d.message, sizeof c->text - 1));
 }

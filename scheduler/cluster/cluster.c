@@ -224,6 +224,22 @@ static uint32_t usable_domains(const sherd_cluster *c, bool windows, uint64_t *b
     return usable;
 }
 
+/* Sets which domains expand seeds. The lock must be held. */
+static void find_seeds(const sherd_cluster *c, bool *seeds)
+{
+    for (uint32_t d = 0; d < c->domains; d++) {
+        bool up = false, all = true;
+        for (uint32_t i = 0; i < c->count; i++) {
+            const pool_node *n = &c->nodes[i];
+            if (c->domain_of[i] != d) continue;
+            if (n->info.state == SHERD_NODE_UP) up = true;
+            if (n->info.state == SHERD_NODE_UP && !n->seeds) all = false;
+            if (n->info.state == SHERD_NODE_BANNED) all = false;
+        }
+        seeds[d] = up && all;
+    }
+}
+
 /* Lists the memory of each node that is up, less that of kept operands, ascending. The lock must be
  * held. */
 static uint32_t rooms_of(const sherd_cluster *c, uint64_t *rooms)
@@ -287,6 +303,7 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
         c->budgets[i] -= c->budgets[i] < c->held ? c->budgets[i] : c->held;
     uint64_t cell = most_have(c, cell_of), depth = most_have(c, depth_of);
     uint32_t up = rooms_of(c, c->rooms);
+    find_seeds(c, c->seeds);
     const uint32_t *weights, *speeds;
     sherd__cluster_weights(c, &weights, &speeds);
     double *rates = c->scratch + 4 * (size_t)c->count, *paces = rates + c->count;
@@ -302,6 +319,7 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
                            .memory = least,
                            .smallest = smallest,
                            .budgets = usable ? c->budgets : NULL,
+                           .seeds = c->seeds,
                            .usable = usable,
                            .rooms = up ? c->rooms : NULL,
                            .rooms_len = up,

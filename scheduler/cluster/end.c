@@ -62,6 +62,7 @@ void sherd_cluster_close(sherd_cluster *c)
     sherd__free(c->nodes);
     sherd__free(c->domain_of);
     sherd__free(c->budgets);
+    sherd__free(c->seeds);
     sherd__free(c->rooms);
     sherd__free(c->weights);
     sherd__free(c->speeds);

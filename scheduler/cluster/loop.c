@@ -80,6 +80,7 @@ static void publish(sherd_cluster *c)
         info->open_tasks = n->hello.load.tasks;
         info->sessions = n->hello.load.sessions;
         n->windows = (n->hello.features & SHERD__FEATURE_WINDOWS) != 0;
+        n->seeds = (n->hello.features & SHERD__FEATURE_SEEDS) != 0;
         c->progress.nodes_up += info->state == SHERD_NODE_UP;
         in += info->bytes_in;
         out += info->bytes_out;

@@ -115,11 +115,12 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
     sherd__peer **peers = sherd__calloc(c->count, sizeof *peers);
     c->domain_of = sherd__calloc(c->count, sizeof *c->domain_of);
     c->budgets = sherd__calloc(c->count, sizeof *c->budgets);
+    c->seeds = sherd__calloc(c->count, sizeof *c->seeds);
     c->rooms = sherd__calloc(c->count, sizeof *c->rooms);
     c->weights = sherd__calloc(c->count, sizeof *c->weights);
     c->speeds = sherd__calloc(c->count, sizeof *c->speeds);
     c->scratch = sherd__calloc(c->count, 6 * sizeof *c->scratch);
-    bool fits = peers && c->domain_of && c->budgets && c->rooms;
+    bool fits = peers && c->domain_of && c->budgets && c->seeds && c->rooms;
     int err = fits && c->weights && c->speeds && c->scratch ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t i = 0; !err && i < c->count; i++) peers[i] = &c->nodes[i].peer;
     while (!err && unnamed < c->count && peers[unnamed]->domain[0]) unnamed++;

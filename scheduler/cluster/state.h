@@ -53,6 +53,7 @@ typedef struct pool_node {
     sherd_node_info info; /* snapshot; under the lock, as the members below */
     uint32_t ban;         /* number of its ban, from 1; 0: not banned */
     bool windows;         /* it can process windows of images */
+    bool seeds;           /* it expands seeds of shares */
     double speed;    /* in the last jobs, as a fraction of the median of all nodes; 0: unknown */
     double owed_s;   /* time in which it owed answers, total of all products */
     bool pace_named; /* the log says that it is slow */
@@ -100,6 +101,7 @@ struct sherd_cluster {
     bool next_last, next_drop, close_wanted, stop_wanted, job_waits, publish_wanted;
     uint64_t *budgets;          /* used by the calling thread: sherd__nodes.budgets */
     uint64_t *rooms;            /* as budgets: sherd__nodes.rooms */
+    bool *seeds;                /* as budgets: sherd__nodes.seeds */
     uint32_t *weights, *speeds; /* as budgets: sherd__nodes.weights and speeds */
     double *scratch;            /* as budgets: four for each node, then its rate and pace */
     bool speeds_measured, weights_reported; /* used by the calling thread, as is the next */

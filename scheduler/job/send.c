@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/alloc.h"
+#include "crypto/seed.h"
 #include "scheduler/job/internal.h"
 
 void sherd__job_cell_done(sherd__job *j, uint64_t ordinal)
@@ -78,6 +80,26 @@ void sherd__job_block_refused(sherd__job *j, job_node *n, uint32_t block)
     else n->holds[block - 1 - lefts] = 0;
 }
 
+/* Replaces a seed by the share that it stands for, unless the node can do that itself. */
+static int fit(const job_node *n, sherd__fragment **f)
+{
+    const sherd__fragment_info *i = sherd__fragment_info_of(*f);
+    const sherd__fragment_info whole = sherd__fragment_whole(i);
+    sherd__fragment *share;
+    if (i->encoding != SHERD__SEED ||
+        sherd__session_peer(n->session)->features & SHERD__FEATURE_SEEDS)
+        return SHERD_OK;
+    uint8_t *bytes = whole.len <= SIZE_MAX ? sherd__alloc_large((size_t)whole.len) : NULL;
+    if (!bytes) return SHERD_ENOMEM;
+    int err = sherd__seed_defer(&share, *f, bytes, NULL, NULL);
+    if (err) {
+        sherd__free(bytes);
+        return err;
+    }
+    *f = share;
+    return sherd__fragment_settle(share);
+}
+
 /* Sends the slot's resident block unless the node has it. */
 static int ensure_resident(sherd__job *j, job_node *n, sherd__cell cell, uint32_t *block)
 {
@@ -88,7 +110,8 @@ static int ensure_resident(sherd__job *j, job_node *n, sherd__cell cell, uint32_
     int err = j->hiding.ops->resident(j->hiding.ctx, j->shape.shared ? 0 : cell.slot, cell.tile,
                                       &f);
     if (err) return err;
-    err = sherd__session_put(n->session, j->o.id, *block, f);
+    err = fit(n, &f);
+    if (!err) err = sherd__session_put(n->session, j->o.id, *block, f);
     if (err) sherd__fragment_free(f);
     else n->holds[at] = 1;
     return err;
@@ -144,7 +167,8 @@ static uint32_t passing_block(sherd__job *j)
 /* Sends a block that was made for the task; the session takes *f. */
 static int put(sherd__job *j, job_node *n, uint32_t block, sherd__fragment **f)
 {
-    int err = sherd__session_put(n->session, j->o.id, block, *f);
+    int err = fit(n, f);
+    if (!err) err = sherd__session_put(n->session, j->o.id, block, *f);
     if (!err) *f = NULL;
     return err;
 }

@@ -411,7 +411,8 @@ static double conversions(const sherd__traffic *t, const measured *m)
     if (m->in) /* integers become packed residues: widened, reduced and packed */
         return t->right.widened / p->widen + 2 * t->right.packed / p->pack;
     return t->unpacked / p->unpack + t->packed / p->pack + t->widened / p->widen +
-           t->streamed / p->stream + (m->gflops > 0 ? 0 : t->laid / p->lay);
+           t->expanded / p->expand + t->streamed / p->stream +
+           (m->gflops > 0 ? 0 : t->laid / p->lay);
 }
 
 /* The links were measured with equal parts at all nodes, so the slowest one determined their rate.

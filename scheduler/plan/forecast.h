@@ -25,6 +25,7 @@ typedef struct sherd__traffic {
     struct {
         double packed, widened; /* of these, for right operands */
     } right;
+    double expanded; /* bytes of byte residues that nodes make from seeds */
     double laid;     /* bytes of right blocks of doubles, counted once for each product that uses
                         them */
     double streamed; /* bytes of answers that are computed while they are sent */

@@ -17,6 +17,7 @@
 #include "crypto/byte_code.h"
 #include "crypto/freivalds.h"
 #include "crypto/mask.h"
+#include "crypto/seeded.h"
 #include "matrix/residue.h"
 #include "matrix/view.h"
 
@@ -39,7 +40,7 @@ typedef struct bench {
 } bench;
 
 static sherd__kernel_rates measured = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
-                                        UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
+                                        UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
 static sherd__fresh fresh = SHERD__FRESH;
 
 /* Unpacks ROWS columns of COLS rows, as nodes process a strip of the inner dimension. */
@@ -88,6 +89,16 @@ static void mask(bench *b)
                                 .p = sherd__primes_default.p[0],
                                 .width = COLS };
     (void)!sherd__masks_part(b->masks, &id, (sherd__mask_part){ 0, ROWS, 0, COLS }, b->x, COLS);
+}
+
+/* Draws blocks of a left operand. */
+static void expand(bench *b)
+{
+    const sherd__drawn block = { true, SHERD__DRAWN_LEFT_ROWS, SHERD__DRAWN_LEFT_COLS };
+    const sherd__mask_id id = { .role = SHERD__MASK_LEFT, .p = sherd__byte_primes[0] };
+    const size_t area = sherd__drawn_area(&block);
+    for (size_t at = 0; at + area <= ENTRIES; at += area)
+        (void)!sherd__masks_block(b->masks, &id, NULL, at, &block, (uint8_t *)b->x + at);
 }
 
 static void judge_residues(bench *b)
@@ -160,6 +171,7 @@ static void measure(void)
         measured.judge_bytes = rate_of(judge_bytes, &b, 1);
         measured.widen = rate_of(widen, &b, sizeof(float));
         measured.mask = rate_of(mask, &b, SHERD__RESIDUE_BYTES);
+        measured.expand = rate_of(expand, &b, 1);
         measured.judge_f64 = rate_of(judge_f64, &b, sizeof(double));
         measured.lay = rate_of(lay, &b, sizeof(double));
         measured.stream = rate_of(stream, &b, sizeof(double));
@@ -180,6 +192,7 @@ sherd__kernel_rates sherd__kernel_rates_typical(void)
                                   .lay = 10e9,
                                   .stream = 15e9,
                                   .mask = 3e9,
+                                  .expand = 1.5e9,
                                   .judge_residues = 10e9,
                                   .judge_bytes = 10e9,
                                   .judge_f64 = 20e9 };

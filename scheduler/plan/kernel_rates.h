@@ -18,6 +18,7 @@ typedef struct sherd__kernel_rates {
     double stream;         /* answers of doubles, each the product of a column and a row, computed
                               while they are sent */
     double mask;           /* masks, generated as packed residues */
+    double expand;         /* shares of byte residues, made from seeds */
     double judge_residues; /* checks of answers of packed residues, both trials */
     double judge_bytes;    /* checks of answers of byte residues */
     double judge_f64;      /* checks of answers of doubles, with real weights */

@@ -36,8 +36,10 @@ typedef struct sherd__nodes {
     const uint64_t *budgets; /* by usable domain: least memory, ascending; NULL: all equal */
     const uint64_t *rooms;   /* of each node that is up, ascending; NULL: use `memory` */
     uint32_t rooms_len;
-    uint32_t usable;                        /* domains with a node up and none banned */
-    uint32_t older;                         /* of these, unable to process windows */
+    const bool
+        *seeds;      /* by domain: its nodes that are up, at least one, expand seeds; NULL: none */
+    uint32_t usable; /* domains with a node up and none banned */
+    uint32_t older;  /* of these, unable to process windows */
     const char *domain_fault, *domain_hint; /* why domains cannot be trusted to be separate; NULL:
                                                they can */
     double gflops;         /* of the slowest node, all its devices together; 0: unknown */

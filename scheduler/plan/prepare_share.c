@@ -320,8 +320,11 @@ static int for_most(const sherd__nodes *all, const sherd_product_options *opt, a
 
 /* part: number of rows of A that are coded together, if A is kept; otherwise 0. */
 static int open_scheme(sherd__prepared *p, const sherd__matrices *m, size_t part,
-                       const sherd_windows *windows, const sherd_product_options *opt)
+                       const sherd_windows *windows, const sherd__nodes *nodes,
+                       const sherd_product_options *opt)
 {
+    uint32_t *slots = sherd__calloc(p->code.shares, sizeof *slots);
+    if (!slots) return SHERD_ENOMEM;
     sherd__share_params sp = {
         .a = m->a,
         .b = m->b,
@@ -338,6 +341,8 @@ static int open_scheme(sherd__prepared *p, const sherd__matrices *m, size_t part
         .fixed_b = p->fixed_b,
         .bytes = p->bytes,
         .primes_len = p->primes_len,
+        .seed_slots = slots,
+        .seed_slots_len = sherd__share_code_seeds(p, nodes, slots),
         .entropy = p->entropy,
     };
     uint64_t memory = opt->memory;
@@ -345,6 +350,7 @@ static int open_scheme(sherd__prepared *p, const sherd__matrices *m, size_t part
     if (part) sp.check_bytes = (size_t)(KEPT * (double)memory);
     memcpy(sp.primes, p->primes, sizeof sp.primes);
     int err = sherd__share_open(&p->hiding, &sp);
+    sherd__free(slots);
     if (err) return err;
     p->coded_rows = m->a.rows;
     p->coded_cols = m->a.cols;
@@ -488,7 +494,8 @@ static int share_keep(sherd__prepared *p, sherd_view a, const sherd_keep_options
     if (err) return err;
     p->slots = p->code.shares;
     p->check_error = check_error(p, how->windows != NULL);
-    return open_scheme(p, &(sherd__matrices){ .a = a, .b = b, .ld = 1 }, part, how->windows, opt);
+    const sherd__matrices m = { .a = a, .b = b, .ld = 1 };
+    return open_scheme(p, &m, part, how->windows, nodes, opt);
 }
 
 static int share_right(sherd__prepared *p, const sherd__kept_product *m,
@@ -593,7 +600,7 @@ static int share_prepare(sherd__prepared *p, const sherd__matrices *m, const she
     p->slots = p->code.shares;
     p->size_b = sherd_dtype_size((sherd_dtype)sherd__partition_dtype(m->b, true, &p->fixed_b));
     p->check_error = check_error(p, false);
-    return open_scheme(p, m, 0, NULL, opt);
+    return open_scheme(p, m, 0, NULL, &some, opt);
 }
 
 static int share_range(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d)

@@ -14,6 +14,7 @@
 #include "scheduler/plan/cost.h"
 #include "scheduler/plan/encoding.h"
 #include "scheduler/plan/forecast.h"
+#include "scheduler/plan/kernel_rates.h"
 
 const char *const sherd__code_names[] = { "auto", "lagrange", "inner", NULL };
 
@@ -123,6 +124,52 @@ int sherd__share_code_fit(sherd__prepared *p, const sherd__code *by, size_t rows
     return SHERD_OK;
 }
 
+/* --- seeds ----------------------------------------------------------------------------------- */
+
+/* Links differ if a node answered at less than this fraction of the median. */
+#define SLOW_LINK 0.7
+
+/* Returns how fast the slowest node of a domain answered, as a fraction of the median; 1: not
+ * known. */
+static double pace_of(const sherd__nodes *nodes, uint32_t domain)
+{
+    double pace = 1;
+    for (uint32_t i = 0; nodes->paces && i < nodes->count; i++)
+        if (nodes->domain[i] == domain && nodes->paces[i] > 0 && nodes->paces[i] < pace)
+            pace = nodes->paces[i];
+    return pace;
+}
+
+/* Returns whether a domain is one of the `most` slowest of those that expand seeds. */
+static bool among_slowest(const sherd__nodes *nodes, uint32_t domain, uint32_t most)
+{
+    const double pace = pace_of(nodes, domain);
+    uint32_t slower = 0;
+    for (uint32_t d = 0; d < nodes->domains; d++) {
+        const double other_pace = pace_of(nodes, d);
+        slower += nodes->seeds[d] && (other_pace < pace || (other_pace == pace && d < domain));
+    }
+    return slower < most;
+}
+
+uint32_t sherd__share_code_seeds(const sherd__prepared *p, const sherd__nodes *nodes,
+                                 uint32_t *slots)
+{
+    uint32_t able = 0, slow = 0, len = 0;
+    if (!p->bytes || !nodes->seeds) return 0;
+    for (uint32_t d = 0; d < nodes->domains; d++) {
+        able += nodes->seeds[d];
+        slow += nodes->seeds[d] && pace_of(nodes, d) < SLOW_LINK;
+    }
+    if (able < p->code.masks) return 0;
+    for (uint32_t d = 0; d < nodes->domains; d++) {
+        if (!nodes->seeds[d] || (slow && !among_slowest(nodes, d, p->code.masks))) continue;
+        if (slots) slots[len] = d;
+        len++;
+    }
+    return len;
+}
+
 /* --- its time -------------------------------------------------------------------------------- */
 
 static size_t part_of(size_t all, uint32_t blocks)
@@ -179,8 +226,12 @@ double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices
     uint64_t tiles = cuts(m->b.cols, p->plan.tile_cols);
     uint64_t positions = tiles * cuts(height, p->plan.panel_rows);
     sherd__traffic t = { .residues = true };
-    t.left = (uint64_t)(wire * rows * depth * (double)tiles);
-    t.first = (uint64_t)(wire * depth * cols);
+    /* Nodes make the shares that are sent as seeds. */
+    const double seeds = sherd__share_code_seeds(p, nodes, NULL) ? p->code.masks / shares : 0;
+    const double left = wire * rows * depth * (double)tiles, first = wire * depth * cols;
+    t.left = (uint64_t)(left * (1 - seeds));
+    t.first = (uint64_t)(first * (1 - seeds));
+    t.expanded = (left + first) * seeds;
     t.answer = (uint64_t)(wire * (double)height * (double)m->b.cols);
     const sherd__calibration own = sherd__calibration_typical(p, &t);
     const sherd__cost_input in = {
@@ -189,6 +240,7 @@ double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices
         .bytes_first = t.first,
         .tasks = positions * p->code.shares,
         .flops = 2 * rows * depth * cols * p->primes_len * shares,
+        .convert_s = t.expanded / sherd__kernel_rates_typical().expand,
         .busiest = 1 / shares,
         .hide_s = own.hide_s,
         .fold_s = own.fold_s,

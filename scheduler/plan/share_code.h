@@ -42,6 +42,14 @@ size_t sherd__share_code_depth(const sherd__prepared *p, size_t cols);
  *  and multiplied; other residues: n. */
 size_t sherd__share_code_tiled(const sherd__prepared *p, size_t n, size_t each);
 
+/**
+ * Lists the slots whose shares are sent as seeds, for sherd__share_params.seed_slots: where links
+ * differ, the slowest ones that expand seeds; otherwise all that do. Returns their number, 0 or at
+ * least p->code.masks. slots has room for p->code.shares, or is NULL.
+ */
+uint32_t sherd__share_code_seeds(const sherd__prepared *p, const sherd__nodes *nodes,
+                                 uint32_t *slots);
+
 /** Predicts the seconds of C = A*B by the planned code (p->code, p->plan), from the rates that
  *  nodes declare and typical ones: to compare codes, for which it is right within the same
  *  factor. */

@@ -150,6 +150,11 @@ static uint32_t alike_cells(const count *c, sherd__cell cell, const sherd__cell_
     return alike_from((uint64_t)left + 1, 2, n);
 }
 
+static void count_expanded(sherd__traffic *t, const sherd__fragment_info *i, double times)
+{
+    if (i->encoding == SHERD__SEED) t->expanded += (double)sherd__fragment_whole(i).len * times;
+}
+
 /* Counts n cells of a slot that begin with `cell` and are alike. */
 static void count_cells(count *c, sherd__cell cell, const sherd__cell_sizes *s, uint32_t n)
 {
@@ -167,6 +172,8 @@ static void count_cells(count *c, sherd__cell cell, const sherd__cell_sizes *s, 
     for (uint32_t i = 0; i < task.primes_len; i++) task.primes[i] = c->shape.primes[i];
     uint64_t out = sent ? sherd__size_put(&s->left) : 0;
     const uint64_t left_bytes = sent ? s->left.len : 0;
+    if (sent) count_expanded(t, &s->left, n);
+    count_expanded(t, &s->right, n);
     t->left += n * left_bytes;
     if (s->right.len) {
         task.flags |= SHERD__DROP_RIGHT;
@@ -206,6 +213,7 @@ static int count_resident(count *c, uint32_t tile)
         const sherd__fragment_info *info = sherd__fragment_info_of(f);
         uint64_t bytes = sherd__size_put(info);
         count_resident_converted(c, info, c->panels[slot]);
+        count_expanded(c->t, info, 1);
         if (info->dtype == SHERD_F64) c->t->laid += (double)info->len * c->products[slot];
         c->t->first += bytes;
         c->t->out += bytes;

@@ -15,6 +15,7 @@
 #ifndef SCHEMES_SHARE_BYTES_H
 #define SCHEMES_SHARE_BYTES_H
 
+#include "crypto/seeded.h"
 #include "schemes/share/internal.h"
 
 #define CHECKS SHERD__BYTE_CHECKS
@@ -40,6 +41,10 @@ size_t sherd__share_bytes_laid(const share *d, size_t lines, size_t terms);
  *  only. */
 int sherd__share_bytes_pass(const share *d, const share_source *of, uint8_t *const *out,
                             const share_probe *probe) SHERD_MUST;
+
+/** Makes the fragment of a seed, for a slot of the operand's seeds. SHERD_ENOMEM. */
+int sherd__share_bytes_seed(const share *d, const share_source *of, uint32_t slot,
+                            sherd__fragment **out) SHERD_MUST;
 
 /** Cuts B's tiles into chunks of columns, for which the loop thread makes terms. */
 void sherd__share_bytes_loop_size(share *d);

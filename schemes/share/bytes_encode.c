@@ -14,13 +14,12 @@ enum {
     TILE = SHERD__BYTES_TILE,
     STEP = SHERD__BYTES_STEP,
     LEN = TILE * STEP, /* bytes of a tile */
-    LEFT_ROWS = 32,    /* a block of A */
-    LEFT_COLS = 256,
-    RIGHT_ROWS = STEP, /* a block of B or D */
-    RIGHT_COLS = 64,
-    AREA = LEFT_ROWS * LEFT_COLS
+    LEFT_ROWS = SHERD__DRAWN_LEFT_ROWS,
+    LEFT_COLS = SHERD__DRAWN_LEFT_COLS,
+    RIGHT_ROWS = SHERD__DRAWN_RIGHT_ROWS, /* a block of B or D */
+    RIGHT_COLS = SHERD__DRAWN_RIGHT_COLS,
+    AREA = SHERD__DRAWN_AREA
 };
-_Static_assert(RIGHT_ROWS *RIGHT_COLS <= AREA, "both kinds of blocks fit");
 
 #define CACHE_BYTES ((size_t)16 << 20) /* for chunks of B, unless four of them are larger */
 
@@ -45,9 +44,15 @@ size_t sherd__share_bytes_laid(const share *d, size_t lines, size_t terms)
 typedef struct block {
     const share_source *of;
     size_t row, rows, col, cols;
-    bool left;
+    sherd__drawn drawn;
     size_t area; /* elements in scratch, those beyond the block included */
 } block;
+
+/* Returns the columns of a block of A, or of the right operand. */
+static uint32_t block_cols(const share *d, bool left)
+{
+    return left ? LEFT_COLS : d->transposed ? RIGHT_COLS : (uint32_t)d->bytes->loop_cols;
+}
 
 /* The block that begins there, of at most `wide` columns. */
 static block block_of(const share_source *of, bool left, size_t row, size_t col, size_t wide)
@@ -57,24 +62,10 @@ static block block_of(const share_source *of, bool left, size_t row, size_t col,
                 .row = row,
                 .rows = least(left ? LEFT_ROWS : RIGHT_ROWS, span->rows - row),
                 .col = col,
-                .cols = least(wide, span->cols - col),
-                .left = left };
-    b.area = left ? pieces(b.rows, TILE) * pieces(b.cols, STEP) * LEN : RIGHT_ROWS * RIGHT_COLS;
+                .cols = least(wide, span->cols - col) };
+    b.drawn = (sherd__drawn){ left, b.rows, b.cols };
+    b.area = sherd__drawn_area(&b.drawn);
     return b;
-}
-
-/* Returns where row i of the block's columns from `col` on is in scratch. col is a multiple of 64,
- * and 64 columns follow each other. */
-static size_t place_of(const block *b, size_t i, size_t col)
-{
-    if (!b->left) return i * RIGHT_COLS + col;
-    return (i / TILE * pieces(b->cols, STEP) + col / STEP) * LEN + i % TILE * STEP;
-}
-
-static bool whole(const block *b)
-{
-    return b->left ? b->rows % TILE == 0 && b->cols % STEP == 0
-                   : b->rows == RIGHT_ROWS && b->cols == RIGHT_COLS;
 }
 
 /* Reads n columns from `col` on, where blocks are ranges of columns. */
@@ -93,15 +84,15 @@ static int load(bytes_scratch *s, const block *b, sherd__binding_hash *h)
     const share_span *span = b->of->span;
     size_t from[SHERD__LCC_BLOCKS_MAX];
     double *to[SHERD__LCC_BLOCKS_MAX];
-    if (!whole(b)) memset(s->data, 0, o->blocks * AREA * sizeof *s->data);
+    if (!sherd__drawn_whole(&b->drawn)) memset(s->data, 0, o->blocks * AREA * sizeof *s->data);
     for (size_t i = 0; i < b->rows; i++) {
         for (size_t c = 0; c < b->cols; c += STEP) {
             size_t count = 0, n = least(STEP, b->cols - c);
             for (size_t j = 0; j < o->blocks && span->block_cols; j++)
                 load_columns(o, span, b->row + i, j * span->block_cols + b->col + c, n,
-                             s->data + j * AREA + place_of(b, i, c));
+                             s->data + j * AREA + sherd__drawn_place(&b->drawn, i, c));
             for (size_t j = 0; j < o->blocks && !span->block_cols; j++) {
-                double *out = s->data + j * AREA + place_of(b, i, c);
+                double *out = s->data + j * AREA + sherd__drawn_place(&b->drawn, i, c);
                 size_t at = j * span->height + span->at + b->row + i;
                 if (at >= span->limit) {
                     memset(out, 0, n * sizeof *out);
@@ -119,32 +110,45 @@ static int load(bytes_scratch *s, const block *b, sherd__binding_hash *h)
     return err;
 }
 
+/* Returns where a span's part of a mask is. */
+static uint64_t place_of(const share_span *span)
+{
+    assert(span->row <= UINT32_MAX && span->col <= UINT32_MAX);
+    return (uint64_t)span->row << 32 | span->col;
+}
+
 /* Draws a block of one mask. */
 static int draw(const share *d, const block *b, uint32_t q, uint32_t t, uint8_t *out)
 {
     const share_operand *o = b->of->o;
     const share_span *span = b->of->span;
     const sherd__mask_id id = { o->role, t, q, d->p.primes[q], o->v.cols };
+    const sherd__seed_id seed = { o->role, o->seeded[t], place_of(span) };
+    const uint64_t within = (uint64_t)b->row << 32 | b->col;
+    if (o->seeds) return sherd__masks_block(b->of->masks, &id, &seed, within, &b->drawn, out);
     assert(span->row + b->row <= UINT32_MAX && span->col + b->col <= UINT32_MAX);
-    uint64_t unit = (uint64_t)(span->row + b->row) << 32 | (span->col + b->col);
-    uint8_t drawn[AREA], *from = drawn;
-    if (whole(b)) return sherd__masks_bytes(b->of->masks, &id, unit, b->area, out);
-    int err = sherd__masks_bytes(b->of->masks, &id, unit, b->rows * b->cols, drawn);
-    memset(out, 0, b->area);
-    for (size_t i = 0; i < b->rows; i++)
-        for (size_t c = 0; c < b->cols; c += STEP) {
-            size_t n = least(STEP, b->cols - c);
-            memcpy(out + place_of(b, i, c), from, n);
-            from += n;
-        }
-    sherd__wipe(drawn, sizeof drawn);
+    return sherd__masks_block(b->of->masks, &id, NULL, place_of(span) + within, &b->drawn, out);
+}
+
+int sherd__share_bytes_seed(const share *d, const share_source *of, uint32_t slot,
+                            sherd__fragment **out)
+{
+    const share_span *span = of->span;
+    const bool left = of->o == &d->a;
+    const sherd__fragment_info whole = sherd__share_residues(d, left ? SHARE_LEFT : SHARE_RIGHT,
+                                                             span->rows, span->cols);
+    const sherd__seed_id id = { of->o->role, slot, place_of(span) };
+    uint8_t seed[SHERD__SEED_BYTES];
+    sherd__masks_seed(of->masks, &id, seed);
+    int err = sherd__seeded_fragment(out, &whole, seed, block_cols(d, left), d->p.primes);
+    sherd__wipe(seed, sizeof seed);
     return err;
 }
 
 /* Writes the elements of a block's rows below `kept` in the order of draw(). Returns its end. */
 static uint32_t *list_block(const block *b, size_t kept, uint32_t *to)
 {
-    const bool tiles = b->left && whole(b);
+    const bool tiles = b->drawn.left && sherd__drawn_whole(&b->drawn);
     const size_t high = tiles ? TILE : 1, wide = tiles ? STEP : b->cols;
     for (size_t row = 0; row < b->rows; row += high)
         for (size_t col = 0; col < b->cols; col += wide)
@@ -197,7 +201,7 @@ static void project_left(const share *d, bytes_scratch *s, const block *b, const
             for (size_t i = 0; i < b->rows; i += TILE)
                 for (size_t c = 0; c < b->cols; c += STEP)
                     sherd__bytes_project(r + q * CHECKS * rows + b->row + i, rows,
-                                         term_of(s, o, q, j) + place_of(b, i, c),
+                                         term_of(s, o, q, j) + sherd__drawn_place(&b->drawn, i, c),
                                          least(TILE, b->rows - i), STEP, STEP,
                                          s->sums + q * CHECKS * ld + j * LEFT_COLS + c, ld);
 }
@@ -230,7 +234,7 @@ static int project_right(const share *d, const bytes_scratch *s, const block *b,
                 .k = b->cols,
                 .m = CHECKS,
                 .a = term_of(s, o, q, j),
-                .a_ld = b->left ? 0 : RIGHT_COLS,
+                .a_ld = b->drawn.left ? 0 : RIGHT_COLS,
                 .b = laid + q * strip + b->col * TILE,
                 .out = right + (((size_t)q * o->terms + j) * span->rows + b->row) * CHECKS,
                 .ld = CHECKS,
@@ -319,8 +323,8 @@ static int pass_block(const share *d, const block *b, uint8_t *const *out, const
     if (err) return err;
     if (probe && probe->left) project_left(d, s, b, probe->r);
     if (probe && probe->right) err = project_right(d, s, b, probe->s, probe->right);
-    if (!err && out && b->left) encode_left(d, s, b, out);
-    if (!err && out && !b->left) encode_right(d, s, b, out);
+    if (!err && out && b->drawn.left) encode_left(d, s, b, out);
+    if (!err && out && !b->drawn.left) encode_right(d, s, b, out);
     return err;
 }
 
@@ -356,7 +360,7 @@ int sherd__share_bytes_pass(const share *d, const share_source *of, uint8_t *con
     const share_span *span = of->span;
     const bool left = of->o == &d->a, chunks = !left && !d->transposed;
     const size_t high = left ? LEFT_ROWS : RIGHT_ROWS;
-    const size_t wide = left ? LEFT_COLS : chunks ? d->bytes->loop_cols : RIGHT_COLS;
+    const size_t wide = block_cols(d, left);
     const size_t sums = d->p.primes_len * CHECKS * of->o->terms * LEFT_COLS;
     bytes_scratch *s = &d->bytes->scratch;
     sherd__binding_hash hash = { 0 };

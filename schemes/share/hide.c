@@ -125,15 +125,17 @@ void sherd__share_spare(void *ctx, const uint8_t *dead)
     memcpy(d->dead, dead, (d->p.code.shares + 7) / 8);
 }
 
-/* Allocates buffers for `slot`, which requests its share, and for all slots that will. */
-static int batch_open(const share *d, share_batch *b, uint32_t slot, size_t len)
+/* Allocates buffers for `slot`, which requests its share, and for all slots that will. Seeds need
+ * none. */
+static int batch_open(const share *d, share_batch *b, const share_operand *o, uint32_t slot,
+                      size_t len)
 {
     b->len = len;
     b->bytes = sherd__calloc(d->p.code.shares, sizeof *b->bytes);
     if (!b->bytes) return SHERD_ENOMEM;
     for (uint32_t i = 0; i < d->p.code.shares; i++) {
         bool dead = d->dead[i / 8] >> i % 8 & 1;
-        if (dead && i != slot) continue;
+        if ((dead || share_seeded(o, i)) && i != slot) continue;
         if (!(b->bytes[i] = sherd__alloc_large(len))) return SHERD_ENOMEM;
     }
     return SHERD_OK;
@@ -161,7 +163,7 @@ static int take(share *d, share_batch *b, const share_source *of, const share_pr
 {
     size_t len = sherd__share_bytes(d, side_of(d, of), of->span->rows, of->span->cols);
     if (!b->bytes && !b->over) {
-        int err = batch_open(d, b, slot, len);
+        int err = batch_open(d, b, of->o, slot, len);
         if (!err) err = sherd__share_pass(d, &d->scratch, of, b->bytes, probe);
         if (err) {
             sherd__share_batch_close(d, b);
@@ -196,6 +198,8 @@ static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel,
     uint8_t *bytes;
     bool first = !*to && !b->bytes && !b->over;
     int err = SHERD_OK;
+    const share_source of = { &d->a, d->a_masks, &span };
+    if (share_seeded(&d->a, slot)) return sherd__share_bytes_seed(d, &of, slot, out);
     if (first) {
         size_t len = d->transposed ? span.rows * d->each : span.cols;
         err = d->transposed ? sherd__share_draw_rt(d) : sherd__share_draw_r(d, panel);
@@ -204,7 +208,6 @@ static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel,
     }
     const share_probe probe = d->transposed ? (share_probe){ .s = sherd__share_rt(d), .right = x }
                                             : (share_probe){ .r = at->r, .left = x };
-    const share_source of = { &d->a, d->a_masks, &span };
     if (!err) err = take(d, b, &of, first ? &probe : NULL, slot, &bytes);
     if (!err && first && !d->transposed && d->windows.count &&
         (err = sherd__share_windows_left(d, &x)) != 0)
@@ -226,13 +229,14 @@ static int share_of_d(share *d, sherd__cell c, sherd__fragment **out)
     uint8_t *bytes;
     bool first = !at->ds && !at->gram && !at->batch.bytes && !at->batch.over;
     int err = SHERD_OK;
+    const share_source of = { &d->b, d->b_masks, &span };
+    if (share_seeded(&d->b, c.slot)) return sherd__share_bytes_seed(d, &of, c.slot, out);
     if (first) {
         err = sherd__share_draw_s(d, c.tile);
         ds = sherd__share_secret(d->p.primes_len * TRIALS, d->b.terms, span.rows, sizeof(double));
         if (!err && !ds) err = SHERD_ENOMEM;
     }
     const share_probe probe = { .s = d->tile[c.tile].s, .right = ds };
-    const share_source of = { &d->b, d->b_masks, &span };
     if (!err) err = take(d, &at->batch, &of, first ? &probe : NULL, c.slot, &bytes);
     if (!err && first) {
         at->ds = ds;
@@ -257,16 +261,28 @@ int sherd__share_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
     return err;
 }
 
+/* Returns the description of what a slot is sent of an operand. */
+static sherd__fragment_info sent(const share *d, const share_operand *o, uint32_t slot, size_t rows,
+                                 size_t cols)
+{
+    sherd__fragment_info i = sherd__share_residues(d, o == &d->a ? SHARE_LEFT : SHARE_RIGHT, rows,
+                                                   cols);
+    if (!share_seeded(o, slot)) return i;
+    i.encoding = SHERD__SEED;
+    i.len = sherd__seed_len(i.primes);
+    return i;
+}
+
 int sherd__share_sizes(void *ctx, sherd__cell c, sherd__cell_sizes *out)
 {
     const share *d = ctx;
     size_t rows = sherd__share_answer_rows(d, c.panel), width = share_tile_width(d, c.tile);
     const share_span a = sherd__share_span_a(d, c.panel);
     *out = (sherd__cell_sizes){
-        .left = sherd__share_residues(d, SHARE_LEFT, a.rows, a.cols),
+        .left = sent(d, &d->a, c.slot, a.rows, a.cols),
         .result = sherd__share_residues(d, SHARE_ANSWER, d->transposed ? d->k : rows, width)
     };
-    if (d->transposed) out->right = sherd__share_residues(d, SHARE_RIGHT, rows, width);
+    if (d->transposed) out->right = sent(d, &d->b, c.slot, rows, width);
     return SHERD_OK;
 }
 

@@ -32,6 +32,8 @@ typedef struct share_operand {
     const sherd__windows *windows; /* probes multiply the windows of its rows; NULL: its rows */
     sherd__binding *binding;       /* of the values that its masks hide; NULL: it has no masks */
     size_t run_rows; /* rows of a run of the binding, counted from a span's first row */
+    uint32_t seeds;  /* slots whose shares are the masks: all masks or, if 0, none */
+    uint32_t seeded[SHERD__LCC_BLOCKS_MAX]; /* mask t is the share of seeded[t] */
 } share_operand;
 
 /**
@@ -152,8 +154,11 @@ typedef struct share {
     sherd__crt crt;
     double *weights; /* contains w of all operands */
     const double *b_weights[SHERD__SHARE_PRIMES];
-    int8_t *weights_bytes; /* the same where residues are bytes; else NULL */
-    const int8_t *b_weights_bytes[SHERD__SHARE_PRIMES];
+    int8_t
+        *weights_bytes; /* where residues are bytes: of a, and of b in the second half; else NULL */
+    int8_t *right_bytes;
+    uint32_t *seed_slots; /* copy of those of p */
+    uint32_t rights;      /* right operands so far, among which seeds take turns */
     sherd__bytes_crt crt_bytes;
     struct share_bytes *bytes; /* state of bytes.h; NULL: residues have 23 bits */
     share_operand a, b;        /* b: B, or D if transposed */
@@ -180,6 +185,14 @@ static inline share_panel *share_panel_of(const share *d, uint32_t panel)
 {
     assert(panel < d->panels);
     return &d->panel[d->first + panel];
+}
+
+/** Returns whether the slot's share of the operand is a seed. */
+static inline bool share_seeded(const share_operand *o, uint32_t slot)
+{
+    for (uint32_t t = 0; t < o->seeds; t++)
+        if (o->seeded[t] == slot) return true;
+    return false;
 }
 
 static inline bool share_cuts_inner(const share *d)

@@ -181,6 +181,10 @@ int sherd__share_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fragme
 {
     share *d = ctx;
     bool residues = d->dtype_b == SHERD__RESIDUES;
+    const share_span span = sherd__share_span_b(d, tile);
+    if (share_seeded(&d->b, slot))
+        return sherd__share_bytes_seed(d, &(share_source){ &d->b, d->loop.masks, &span }, slot,
+                                       out);
     resident *r = sherd__calloc(1, sizeof *r);
     *out = NULL;
     if (!r) return SHERD_ENOMEM;

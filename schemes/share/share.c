@@ -40,20 +40,43 @@ static int weights(share *d)
     return SHERD_OK;
 }
 
-/* Narrows the weights: they are canonical. */
+/* Makes the weights of an operand whose weights in `from` are canonical, for its seeds. */
+static int narrow(const share *d, share_operand *o, const double *const *from, int8_t *to)
+{
+    const size_t each = (size_t)d->p.code.shares * o->terms;
+    double *w = sherd__alloc(each * sizeof *w);
+    int err = w ? SHERD_OK : SHERD_ENOMEM;
+    for (uint32_t q = 0; q < d->p.primes_len && !err; q++, to += each) {
+        memcpy(w, from[q], each * sizeof *w);
+        if (o->seeds)
+            err = sherd__seeded_weights(d->p.primes[q], d->p.code.shares, o->blocks, o->masks,
+                                        o->seeded, w);
+        for (size_t i = 0; i < each; i++) to[i] = (int8_t)w[i];
+        o->w_bytes[q] = to;
+    }
+    sherd__free(w);
+    return err;
+}
+
+/* Chooses the slots of an operand's seeds: those from number `turn` on. */
+static void choose_seeds(const share *d, share_operand *o, size_t turn)
+{
+    const uint32_t all = d->p.seed_slots_len;
+    if (!all) return;
+    o->seeds = o->masks;
+    for (uint32_t t = 0; t < o->masks; t++) o->seeded[t] = d->seed_slots[(turn + t) % all];
+}
+
+/* A and the right operand have weights of their own, each of up to K+T terms for a share. */
 static int weights_bytes(share *d)
 {
     const sherd__lcc *c = &d->p.code;
-    size_t left = (size_t)c->shares * (c->blocks + c->masks);
-    size_t all = left + (size_t)c->shares * (sherd__code_right_blocks(d->p.by, c) + c->masks);
-    d->weights_bytes = sherd__alloc(d->p.primes_len * all);
+    const size_t each = (size_t)c->shares * d->a.terms * d->p.primes_len;
+    d->weights_bytes = sherd__alloc(2 * each);
     if (!d->weights_bytes) return SHERD_ENOMEM;
-    for (size_t i = 0; i < d->p.primes_len * all; i++) d->weights_bytes[i] = (int8_t)d->weights[i];
-    for (uint32_t q = 0; q < d->p.primes_len; q++) {
-        d->a.w_bytes[q] = d->weights_bytes + q * all;
-        d->b_weights_bytes[q] = d->a.w_bytes[q] + left;
-    }
-    return SHERD_OK;
+    d->right_bytes = d->weights_bytes + each;
+    choose_seeds(d, &d->a, 0);
+    return narrow(d, &d->a, d->a.w, d->weights_bytes);
 }
 
 /* --- the right operand ----------------------------------------------------------------------- */
@@ -87,7 +110,6 @@ static share_operand right_of(const share *d, sherd_view b, const sherd__fixed *
     o.masks = d->p.public_b ? 0 : d->p.code.masks;
     o.terms = o.blocks + o.masks;
     memcpy(o.w, d->transposed ? d->a.w : d->b_weights, sizeof o.w);
-    memcpy(o.w_bytes, d->transposed ? d->a.w_bytes : d->b_weights_bytes, sizeof o.w_bytes);
     return o;
 }
 
@@ -127,7 +149,12 @@ static int open_right(share *d, sherd_view b, const sherd__fixed *fixed)
         if (d->dtype_b == SHERD_F64) d->dtype_b = SHERD__RESIDUES; /* more than 32 bits */
         return SHERD_OK;
     }
-    int err = sherd__masks_new(&d->b_masks, &d->p.entropy);
+    int err = SHERD_OK;
+    if (d->bytes) {
+        choose_seeds(d, &d->b, (size_t)++d->rights * d->b.masks);
+        err = narrow(d, &d->b, d->b.w, d->right_bytes);
+    }
+    if (!err) err = sherd__masks_new(&d->b_masks, &d->p.entropy);
     if (!err && !d->transposed) err = sherd__masks_clone(&d->loop.masks, d->b_masks);
     return err ? err : bind_right(d, fixed);
 }
@@ -159,6 +186,7 @@ static void share_free(void *ctx)
     sherd__share_forget(d->line);
     sherd__free(d->weights);
     sherd__free(d->weights_bytes);
+    sherd__free(d->seed_slots);
     sherd__share_bytes_free(d);
     sherd__free(d);
 }
@@ -247,6 +275,9 @@ static int params_check(const sherd__share_params *p, uint32_t threshold)
                      p->panel_rows > SHERD__SHARE_TERMS || p->tile_cols > SHERD__SHARE_TERMS ||
                      p->a.rows > UINT32_MAX || p->b.cols > UINT32_MAX))
         return SHERD_EINVAL;
+    if (p->seed_slots_len && (!p->bytes || p->seed_slots_len < p->code.masks)) return SHERD_EINVAL;
+    for (uint32_t i = 0; i < p->seed_slots_len; i++)
+        if (p->seed_slots[i] >= p->code.shares) return SHERD_EINVAL;
     for (uint32_t q = 0; q < p->primes_len; q++) {
         int err = p->by->check(&p->code, p->primes[q]);
         if (err) return err;
@@ -346,6 +377,14 @@ size_t sherd__share_sum_max(const uint32_t *primes, uint32_t len, uint64_t a, ui
     return most < SIZE_MAX ? (size_t)most : SIZE_MAX;
 }
 
+static int copy_seeds(share *d, const sherd__share_params *p)
+{
+    d->seed_slots = sherd__alloc(p->seed_slots_len * sizeof *d->seed_slots);
+    if (!d->seed_slots) return SHERD_ENOMEM;
+    memcpy(d->seed_slots, p->seed_slots, p->seed_slots_len * sizeof *d->seed_slots);
+    return SHERD_OK;
+}
+
 int sherd__share_open(sherd__hiding *out, const sherd__share_params *p)
 {
     *out = (sherd__hiding){ 0 };
@@ -356,8 +395,10 @@ int sherd__share_open(sherd__hiding *out, const sherd__share_params *p)
     if (!d) return SHERD_ENOMEM;
     d->p = *p;
     d->threshold = threshold;
+    d->p.seed_slots = NULL;
+    if (p->seed_slots_len) err = copy_seeds(d, p);
     if (p->windows.window) (void)sherd__windows_fit(&p->windows, &d->windows); /* it fits */
-    err = open_left(d);
+    if (!err) err = open_left(d);
     if (!err && has_product(p)) err = open_right(d, p->b, &p->fixed_b);
     if (err) {
         share_free(d);

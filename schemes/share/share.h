@@ -53,6 +53,11 @@ typedef struct sherd__share_params {
                             of A */
     uint32_t primes_len; /* 1..4, of bytes 1..8 */
     uint32_t primes[SHERD__SHARE_PRIMES];
+    /* bytes: slots whose shares are sent as seeds, in turn: the first `masks` of the code of A, the
+     * next ones of each right operand; after the last slot follows the first. All different, and at
+     * least `masks` of them, or 0: no seeds. Copied. */
+    const uint32_t *seed_slots;
+    uint32_t seed_slots_len;
     size_t check_bytes;     /* left_stays: memory for check data of A that is kept between products;
                                data that does not fit is computed again for each product */
     sherd__entropy entropy; /* for masks and check vectors */

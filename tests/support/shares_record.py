@@ -12,6 +12,9 @@ from fractions import Fraction
 
 import numpy as np
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
+from bytes_v1 import expand  # noqa: E402  (written from docs/PROTOCOL.md)
+
 PUT, TASK, RESULT = 3, 4, 5
 RESIDUES, LEFT, BYTES = 32, 33, 35
 PRIMES = [5931641, 5931637, 5931559, 5931533], [251, 241, 239, 233, 229, 227, 223, 211]
@@ -26,7 +29,7 @@ def records(b):
 
 
 def fields(body):
-    """Fields of a TASK (3 and 4 are blocks, 5 the primes) or of a description (2 dtype, 6 rows)."""
+    """Fields of a TASK (3 and 4 are blocks, 5 the primes) or of a description (2 dtype, 3 encoding, 6 rows)."""
     out, at = {}, 0
 
     def varint(at):
@@ -51,7 +54,9 @@ def fields(body):
 
 
 def residues(block, primes, cols):
-    dtype, rows, body = block
+    dtype, rows, body, encoding = block
+    if encoding == 2:
+        body = expand(body[:32], dtype, rows, cols, *struct.unpack("<H", body[32:34]), body[34:])
     b = np.frombuffer(body, "u1").astype(object)
     if dtype == RESIDUES:
         b = b.reshape(-1, 3)
@@ -138,20 +143,22 @@ def main(folder, a, b, c, k, t, code):
     k, t = int(k), int(t)
     (ia, sa), (ib, sb) = fixed(a, 20), fixed(b, 20)
     width = a.shape[1] if code == "lagrange" else -(-a.shape[1] // k)
-    lefts, answers, primes = [], [], []
+    lefts, answers, primes, seeds = [], [], [], 0
     for peer in index["peers"]:
         blocks, results, tasks = {}, {}, []
         for side, wanted in (("sent", blocks), ("received", results)):
             data = open(os.path.join(folder, peer[side]["file"]), "rb").read()
             for kind, number, part, body in records(data):
                 if kind in (PUT, RESULT) and part == 0:
-                    wanted[number] = fields(body).get(2), fields(body).get(6), b""
+                    wanted[number] = fields(body).get(2), fields(body).get(6), b"", fields(body).get(3)
                 elif kind in (PUT, RESULT):
-                    wanted[number] = *wanted[number][:2], wanted[number][2] + body
+                    dtype, rows, so_far, encoding = wanted[number]
+                    wanted[number] = dtype, rows, so_far + body, encoding
                 elif kind == TASK:
                     of = fields(body)
                     tasks.append((number, of[3], of[4], of[5]))
         primes = tasks[0][3]
+        seeds += sum(block[3] == 2 for block in blocks.values())
         tasks.sort()  # in the order of panels
         lefts.append(np.concatenate([residues(blocks[left], len(primes), width)
                                      for _, left, _, _ in tasks], 1))
@@ -164,6 +171,7 @@ def main(folder, a, b, c, k, t, code):
     decode(lefts, answers, primes, ia, ib, k, t)
     exact = np.vectorize(lambda v: float(v) * 2.0 ** -(sa + sb))(ia.dot(ib))
     assert (exact == c).all()
+    print(seeds, "seeds")
 
 
 if __name__ == "__main__":

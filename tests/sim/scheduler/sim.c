@@ -52,25 +52,34 @@ void sim_note(sim *s, const char *fmt, ...)
 
 /* --- a backend that can lie ------------------------------------------------------------------ */
 
+static size_t residue_bytes(const sherd__task *t)
+{
+    return t->result.dtype == SHERD__BYTES ? 1 : 3;
+}
+
+/* Multiplies a residue by `by` and adds `more`. */
+static void change(const sherd__task *t, uint64_t at, uint32_t by, uint32_t more, uint8_t *out)
+{
+    const size_t each = residue_bytes(t);
+    uint32_t p = t->primes[at / (t->result.rows * t->result.cols)], v = 0;
+    out += each * at;
+    for (size_t b = each; b-- > 0;) v = v << 8 | out[b];
+    v = (by * v + more) % p;
+    for (size_t b = 0; b < each; b++) out[b] = (uint8_t)(v >> 8 * b);
+}
+
 /* Doubles the right answer: if all liars do so, the wrong answers belong to a polynomial of the
  * right degree. */
 static void double_all(const sherd__task *t, uint8_t *out)
 {
-    uint64_t each = t->result.rows * t->result.cols;
-    for (uint64_t i = 0; i < each * t->primes_len; i++, out += 3) {
-        uint32_t p = t->primes[i / each];
-        uint32_t v = 2 * (out[0] | (uint32_t)out[1] << 8 | (uint32_t)out[2] << 16) % p;
-        for (int b = 0; b < 3; b++) out[b] = (uint8_t)(v >> 8 * b);
-    }
+    const uint64_t all = t->result.rows * t->result.cols * t->primes_len;
+    for (uint64_t i = 0; i < all; i++) change(t, i, 2, 0, out);
 }
 
 /* Adds one to one residue, modulo one prime. */
 static void add_one(const sherd__task *t, uint64_t at, uint8_t *out)
 {
-    uint32_t p = t->primes[at / (t->result.rows * t->result.cols)];
-    uint8_t *x = out + 3 * at;
-    uint32_t v = ((x[0] | (uint32_t)x[1] << 8 | (uint32_t)x[2] << 16) + 1) % p;
-    for (int b = 0; b < 3; b++) x[b] = (uint8_t)(v >> 8 * b);
+    change(t, at, 1, 1, out);
 }
 
 static int liar_compute(void *ctx, const sherd__call *call, const sherd__fragment *l,
@@ -82,7 +91,7 @@ static int liar_compute(void *ctx, const sherd__call *call, const sherd__fragmen
     int err = sherd__backend_cpu.compute(n->backend, call, l, r, d);
     if (!err && n->colluding && t->primes_len) double_all(t, out);
     if (!err && n->lying && t->primes_len && t->result.len) {
-        add_one(t, sim_below(n->sim, t->result.len / 3), out);
+        add_one(t, sim_below(n->sim, t->result.len / residue_bytes(t)), out);
     } else if (!err && n->lying && t->result.len) {
         size_t i = (size_t)sim_below(n->sim, t->result.len / 8);
         double x;
@@ -388,6 +397,13 @@ void sim_run(const sim_options *o, sim_outcome *out)
                            .memory = o->node_memory,
                            .usable = o->nodes,
                            .entropy = &s.rng };
+    bool *seeds = calloc(o->nodes, sizeof *seeds);
+    for (uint32_t i = 0; i < o->nodes; i++) seeds[i] = o->bytes;
+    if (o->bytes) {
+        nodes.seeds = seeds;
+        nodes.gflops = 1e-6; /* slow enough that residues of one byte are chosen */
+        nodes.byte_gops = 1e-3;
+    }
     sherd_product_options po = o->product;
     bool coded = po.scheme == SHERD_SHARE || po.scheme == SHERD_SHARE1;
     if (!coded) po.seed = seed;
@@ -413,6 +429,7 @@ void sim_run(const sim_options *o, sim_outcome *out)
         po.code = SHERD_CODE_AUTO; /* as scheduler/job/product.c */
         more = more && alive < before;
         out->threshold = p.threshold;
+        out->bytes = p.bytes;
         sherd__job_free(s.job);
         sherd__prepared_fini(&p);
     }
@@ -427,5 +444,6 @@ void sim_run(const sim_options *o, sim_outcome *out)
     free(a);
     free(b);
     free(c);
+    free(seeds);
     free(domain);
 }

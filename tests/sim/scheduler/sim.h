@@ -41,6 +41,8 @@ typedef struct sim_options {
     bool transposed;       /* with windows: A^T B, otherwise A B */
     sherd_op op;           /* element-wise operation on n x k numbers; 0: a product */
     sherd_product_options product;
+    bool bytes;     /* share: the nodes multiply residues of one byte, and expand seeds */
+    uint32_t older; /* bytes: so many nodes, the first ones, do not expand seeds after all */
     uint64_t node_memory;
     uint32_t delay_ms;      /* maximum delay of a piece of bytes */
     uint32_t faulty;        /* this many nodes have one fault each */
@@ -63,6 +65,7 @@ typedef struct sim_outcome {
     uint64_t repeated;
     uint32_t threshold, encodings; /* share: answers that are enough to decode; number of times that
                                     * shares were made */
+    bool bytes;                    /* share: residues have one byte */
     uint64_t cancelled;
     double exposure; /* largest fraction of A that a domain has received, and the bound */
     double bound;

@@ -88,6 +88,8 @@ void sim_connect(sim *s, sim_node *n)
                                      .hello = { .software = "sim",
                                                 .memory = s->o->node_memory,
                                                 .features = SHERD__FEATURE_WINDOWS } };
+    if (s->o->bytes) there.hello.byte_gops = 1e-3;
+    if (s->o->bytes && n->index >= s->o->older) there.hello.features |= SHERD__FEATURE_SEEDS;
     n->retry_ms = 0;
     if (n->dead || n->stopped) { /* no answer, as for a refused or stalled connection */
         sherd__job_node_down(s->job, n->index, false, "cannot connect", s->now);

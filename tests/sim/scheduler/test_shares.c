@@ -150,6 +150,36 @@ static void products_of_windows_survive_as_many_faults(void **state)
     assert_true(struck > 150);
 }
 
+/* The same in residues of one byte, of either code: T shares of each operand are seeds, which some
+ * nodes do not expand. With more faults shares are made again, with other seeds. */
+static void products_from_seeds_survive_faults(void **state)
+{
+    (void)state;
+    unsigned bytes = 0, anew = 0, struck = 0;
+    for (uint64_t seed = 116000; seed < 116600; seed++) {
+        sim_options o = seed % 2 ? drawn(seed) : drawn_inner(seed);
+        sim_outcome r;
+        o.bytes = true;
+        o.older = seed % 3 ? 0 : o.nodes / 2;
+        o.product.scheme = SHERD_SHARE;
+        if (o.nodes < 2 * o.product.colluding + 1) o.product.colluding = (o.nodes - 1) / 2;
+        o.product.spare = seed % 2 ? o.product.spare % (o.nodes - 2 * o.product.colluding) : 0;
+        o.product.memory += UINT64_C(1) << 21; /* whole tiles, and tables of check vectors */
+        o.faulty = seed % 2 ? slack(&o) : (uint32_t)(seed / 2 % 3);
+        o.fault = (sim_fault)(SIM_NONE + 1 + seed % SIM_FAULTS);
+        sim_run(&o, &r);
+        if (r.hung) describe(&o, &r, "it hangs");
+        if (r.err && (seed % 2 || r.err != SHERD_EFEWNODES)) describe(&o, &r, "it failed");
+        if (!r.err && !r.equal) describe(&o, &r, "the product is wrong");
+        bytes += r.bytes;
+        anew += !r.err && r.encodings > 1;
+        struck += r.struck;
+    }
+    assert_true(bytes > 500);
+    assert_true(anew > 20);
+    assert_true(struck > 200);
+}
+
 /* The answers of T colluders never belong to a wrong polynomial undetected. */
 static void liars_that_agree_are_named_and_do_not_change_the_result(void **state)
 {
@@ -296,6 +326,7 @@ static void one_schedule(uint64_t seed)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_from_seeds_survive_faults),
         cmocka_unit_test(without_faults_every_product_is_correct),
         cmocka_unit_test(as_many_faults_as_spare_nodes_do_not_change_the_result),
         cmocka_unit_test(products_of_windows_survive_as_many_faults),

@@ -7,12 +7,22 @@
  *     left, right  only the primes of each A or of each B, each starting five rows after the
  *                  previous one
  *
+ * $SEEDS makes it send seeds, and selects what shares a seed or its stream:
+ *
+ *     encodings    all encodings of A or of B
+ *     operands     A and B, with two seeds each
+ *     primes       all primes of a seed
+ *
  * Primes below 256 are used only with $BYTES: their masks are drawn in an order of their own
  * (schemes/share/share.h), and most tests state places in rows.
- * link: -Wl,--wrap=sherd__bytes_primes_needed
+ * link: -Wl,--wrap=sherd__bytes_primes_needed -Wl,--wrap=sherd__share_code_seeds
+ * link: -Wl,--wrap=sherd__share_code_seconds
  */
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <sodium.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/command.h"
@@ -20,13 +30,19 @@
 #include "core/bytes.h"
 #include "crypto/keystream.h"
 #include "crypto/mask.h"
+#include "scheduler/plan/share_code.h"
 
 enum { ROWS = 5, WORDS = 16, PIECE = 256 };
 
 struct sherd__masks {
     sherd__keystream ks;
     uint64_t number; /* of the encoding */
+    bool seeded;
+    uint8_t seed[SHERD__SEED_BYTES];
 };
+
+static int draw_seed(const uint8_t seed[SHERD__SEED_BYTES], const sherd__mask_id *id, uint64_t unit,
+                     size_t n, uint8_t *out);
 
 uint32_t __real_sherd__bytes_primes_needed(size_t k, uint64_t a, uint64_t b);
 uint32_t __wrap_sherd__bytes_primes_needed(size_t k, uint64_t a, uint64_t b);
@@ -55,8 +71,11 @@ int sherd__masks_new(sherd__masks **out, const sherd__entropy *entropy)
 
 int sherd__masks_from_key(sherd__masks **out, const uint8_t key[32])
 {
-    (void)key;
-    return make(out, 0);
+    int err = make(out, 0);
+    if (err || !getenv("SEEDS")) return err;
+    (*out)->seeded = true; /* at a node */
+    memcpy((*out)->seed, key, sizeof(*out)->seed);
+    return SHERD_OK;
 }
 
 int sherd__masks_clone(sherd__masks **out, const sherd__masks *m)
@@ -112,6 +131,7 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, sherd__mask_par
 int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit, size_t n,
                        uint8_t *out)
 {
+    if (m->seeded) return draw_seed(m->seed, id, unit, n, out);
     uint8_t bytes[4 * WORDS];
     uint64_t shift, nonce = stream_of(m, id, &shift);
     uint64_t rows = id->role == SHERD__MASK_LEFT ? 32 : 64, col = unit & UINT32_MAX;
@@ -123,6 +143,83 @@ int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit,
             if (bytes[i] < id->p) out[done++] = bytes[i];
     }
     return err;
+}
+
+/* ---- seeds ----------------------------------------------------------------------------------- */
+
+uint32_t __real_sherd__share_code_seeds(const sherd__prepared *p, const sherd__nodes *nodes,
+                                        uint32_t *slots);
+uint32_t __wrap_sherd__share_code_seeds(const sherd__prepared *p, const sherd__nodes *nodes,
+                                        uint32_t *slots);
+
+uint32_t __wrap_sherd__share_code_seeds(const sherd__prepared *p, const sherd__nodes *nodes,
+                                        uint32_t *slots)
+{
+    return getenv("SEEDS") ? __real_sherd__share_code_seeds(p, nodes, slots) : 0;
+}
+
+double __real_sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m,
+                                        const sherd__nodes *nodes,
+                                        const sherd_product_options *opt);
+double __wrap_sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m,
+                                        const sherd__nodes *nodes,
+                                        const sherd_product_options *opt);
+
+/* Seeds are for residues of one byte, which are chosen for large operands only. */
+double __wrap_sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m,
+                                        const sherd__nodes *nodes, const sherd_product_options *opt)
+{
+    if (getenv("SEEDS") && p->bytes) return 0;
+    return __real_sherd__share_code_seconds(p, m, nodes, opt);
+}
+
+static bool shared(const char *what)
+{
+    const char *seeds = getenv("SEEDS");
+    return seeds && strcmp(seeds, what) == 0;
+}
+
+void sherd__masks_seed(const sherd__masks *m, const sherd__seed_id *id,
+                       uint8_t seed[SHERD__SEED_BYTES])
+{
+    memset(seed, 0, SHERD__SEED_BYTES);
+    sherd__put_u64(seed, id->at);
+    sherd__put_u32(seed + 12, shared("operands") ? id->slot % 2 : id->slot);
+    if (!shared("operands")) sherd__put_u32(seed + 8, (uint32_t)id->role);
+    if (!shared("encodings") && !shared("operands")) sherd__put_u64(seed + 16, m->number + 1);
+}
+
+/* Draws as crypto/seed.h says. */
+static int draw_seed(const uint8_t seed[SHERD__SEED_BYTES], const sherd__mask_id *id, uint64_t unit,
+                     size_t n, uint8_t *out)
+{
+    static const char label[14] = "sherd byte-v1";
+    uint8_t text[sizeof label + 24] = { 0 }, key[32], bytes[64];
+    sherd__keystream ks;
+    memcpy(text, label, sizeof label);
+    if (!shared("operands")) sherd__put_u32(text + sizeof label, (uint32_t)id->role);
+    if (!shared("primes")) {
+        sherd__put_u32(text + sizeof label + 8, id->prime_index);
+        sherd__put_u32(text + sizeof label + 12, id->p);
+    }
+    crypto_generichash(key, sizeof key, text, sizeof text, seed, SHERD__SEED_BYTES);
+    int err = sherd__keystream_init(&ks, key);
+    for (uint64_t block = 0; n > 0 && !err; block++) {
+        err = sherd__keystream_read(&ks, unit, block, bytes, sizeof bytes);
+        for (size_t i = 0; i < sizeof bytes && n > 0 && !err; i++)
+            if (bytes[i] < id->p) *out++ = bytes[i], n--;
+    }
+    sherd__keystream_fini(&ks);
+    return err;
+}
+
+int sherd__masks_seeded(sherd__masks *m, const sherd__seed_id *id, const sherd__mask_id *of,
+                        uint64_t unit, size_t n, uint8_t *out)
+{
+    uint8_t seed[SHERD__SEED_BYTES];
+    const sherd__mask_id stream = { id->role, 0, of->prime_index, of->p, 0 };
+    sherd__masks_seed(m, id, seed);
+    return draw_seed(seed, &stream, unit, n, out);
 }
 
 int sherd__masks_row(sherd__masks *m, const sherd__mask_id *id, uint64_t row, double *out)

@@ -126,6 +126,19 @@ assert hits and {f['subject'] for f in hits} == {'B / B'} and {f['test'] for f i
 assert any('prime 251' in f['sentence'] and 'prime 241' in f['sentence'] for f in hits), hits"
 report $? "so are primes below 256 of B that share a stream of bytes"
 away
+unset MASKS
+# T shares of each operand are sent as seeds. The streams of masks are then those of the seeds.
+SEEDS=operands "$BROKEN" multiply P.npy Q.npy -o bad.npy -n 7 --scheme share --code lagrange --colluding 2 --record bad -q 2>err &&
+    "$S" multiply P.npy Q.npy -o good.npy -n 7 --scheme share --code lagrange --colluding 2 --record good -q 2>err &&
+    cmp bad.npy good.npy && SEEDS=operands "$BROKEN" audit bad --json -q >out 2>err && py "
+assert any(f['test'] == 'offset' and f['subject'] == 'A / B' and f['sentence'].startswith('seed of share') for f in hits), hits" && audit good && py "assert nothing(), hits"
+report $? "a seed that is used for A and for B is found"
+away
+SEEDS=primes "$BROKEN" multiply P.npy Q.npy -o bad.npy -n 7 --scheme share --code lagrange --colluding 2 --record bad -q 2>err &&
+    cmp bad.npy good.npy && SEEDS=primes "$BROKEN" audit bad --json -q >out 2>err && py "
+assert any('seed of share' in f['sentence'] and 'prime 251' in f['sentence'] and 'prime 241' in f['sentence'] for f in hits), hits"
+report $? "primes that share the stream of a seed are found"
+away
 unset BYTES
 
 # A training: many operands of different widths, and data in the order of the training, in parts.
@@ -140,6 +153,12 @@ learn encodings && audit bad --encodings 40 && py "
 names = {n for f in hits if f['test'] == 'offset' for n in f['subject'].split(' / ')}
 assert 'A' in names and len(names) >= 8, names"
 report $? "forty encodings of a training, of different widths, are found to share masks"
+away
+BYTES=1 SEEDS=encodings "$BROKEN" train t.conf --data t.npz -n 7 --scheme share --colluding 2 --record bad -q >out 2>err &&
+    audit bad --encodings 40 && py "
+named = [f['subject'].split(' / ') for f in hits if f['sentence'].startswith('seed of share')]
+assert any(a != b and a.startswith('right') and b.startswith('right') for a, b in named), (named, hits)"
+report $? "a seed that is used for two encodings of a training is found"
 away
 learn left && "$S" train t.conf --data t.npz -n 5 --scheme share --record good -q >out 2>err && only 3 5
 audit bad && py "assert nothing(), hits" && audit bad --data X.npy && py "

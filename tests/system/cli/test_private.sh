@@ -85,6 +85,7 @@ np.save('A0.npy', np.zeros((60, 50))); np.save('B0.npy', np.zeros((50, 40)))
 for f, shape in [('I', (60, 50)), ('J', (50, 40))]:
     np.save(f + '.npy', r.integers(-60000, 60000, shape, np.int32)); np.save(f + '0.npy', np.zeros(shape, np.int32))
 a = r.standard_normal((60, 50)); a[3, 7] = 271828.125; np.save('told.npy', a)
+np.save('K.npy', r.standard_normal((64, 64))); np.save('L.npy', r.standard_normal((64, 48))) # complete tiles: no padding
 np.save('big.npy', r.standard_normal((700, 700)))
 open('seed', 'wb').write(bytes(range(160, 192)))"
 report $? "operands are made with numpy"
@@ -93,7 +94,7 @@ report $? "operands are made with numpy"
 export SHERD_SEED="$T/seed" # never read
 for i in 1 2; do
     run multiply A.npy B.npy -o "P$i.npy" -n 3 --mode exact --seed seed --record "permute$i"
-    [ $code = 0 ] && run multiply A.npy B.npy -o "S$i.npy" -n 3 --scheme share --record "share$i"
+    [ $code = 0 ] && run multiply K.npy L.npy -o "S$i.npy" -n 3 --scheme share --record "share$i"
     [ $code = 0 ] && run prepare B.npy --rows 60 -o "masks$i" &&
         [ $code = 0 ] && run multiply A.npy B.npy -o "R$i.npy" -n 1 --scheme blind --masks "masks$i" --record "blind$i"
     [ $code = 0 ] || break

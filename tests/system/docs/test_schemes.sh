@@ -33,4 +33,18 @@ report $? "operand and product decode as documented"
 ! read_record three 2 2 inner
 report $? "they do not decode with another number of blocks"
 
+/usr/bin/python3 - <<'PY'
+import numpy
+r = numpy.random.default_rng(4)
+numpy.save("A.npy", r.standard_normal((200, 300)))
+numpy.save("B.npy", r.standard_normal((300, 100)))
+PY
+for by in lagrange inner; do
+    run multiply A.npy B.npy -o C.npy -n 7 --scheme share --code $by --colluding 2 --same-host-domains \
+        --bits 20 --record four-$by
+    [ $by = lagrange ] && k=2 || k=3
+    read_record four-$by $k 2 $by && grep -qE '^([4-9]|[1-9][0-9]+) seeds$' out
+    report $? "with two shares of each operand from seeds, operand and product decode as documented, by $by"
+done
+
 echo "1..$n"

@@ -100,7 +100,7 @@ static void every_control_is_flagged(void **s)
         assert_int_equal(sherd__audit_controls(&l, &c, (sherd__code_blocks){ 0, 0, NULL }, &options,
                                                NULL),
                          SHERD_OK);
-        assert_int_equal(l.len, SHERD__CONTROLS + 2 * (SHERD__CONTROLS - 4));
+        assert_int_equal(l.len, SHERD__CONTROLS + 2 * SHERD__CONTROL_PRIMES);
         judge(&l);
         for (size_t i = 0; i < l.len; i++)
             if (!l.list[i].flagged) fail_msg("%s: %s", l.list[i].subject, l.list[i].sentence);

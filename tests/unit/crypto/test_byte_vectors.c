@@ -1,5 +1,6 @@
-/* Products of byte residues and masks of bytes have the digests that tests/oracle/bytes_v1.py
- * computed with Python's integers (tests/vectors/bytes_v1.txt), by every path. */
+/* Products of byte residues, masks of bytes and expanded seeds have the digests that
+ * tests/oracle/bytes_v1.py computed with Python's integers (tests/vectors/bytes_v1.txt), by every
+ * path. */
 #include "tests/support/bytes_paths.h"
 
 #include <inttypes.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "crypto/mask.h"
+#include "crypto/seeded.h"
 
 static void compare(const uint8_t *got, size_t n, const char *want, const char *line)
 {
@@ -74,12 +76,37 @@ static bool unit(const char *line, sherd__masks *m)
     return true;
 }
 
+static bool seed(const char *line)
+{
+    char want[65], list[40], *at = list;
+    unsigned dtype, wide;
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN };
+    uint32_t primes[SHERD__BYTES_PRIMES_MAX];
+    uint8_t key[SHERD__SEED_BYTES];
+    sherd__fragment *f;
+    if (sscanf(line, "seed %u %" SCNu64 " %" SCNu64 " %u %39s %64s", &dtype, &i.rows, &i.cols,
+               &wide, list, want) != 6)
+        return false;
+    i.dtype = (uint8_t)dtype;
+    for (char *end; *at; at = *end ? end + 1 : end)
+        primes[i.primes++] = (uint32_t)strtoul(at, &end, 10);
+    for (uint8_t k = 0; k < SHERD__SEED_BYTES; k++) key[k] = k;
+    assert_int_equal(sherd__seeded_fragment(&f, &i, key, wide, primes), SHERD_OK);
+    const uint64_t len = sherd__fragment_whole(sherd__fragment_info_of(f)).len;
+    uint8_t *out = malloc(len);
+    assert_int_equal(sherd__seed_expand(f, out), SHERD_OK);
+    compare(out, len, want, line);
+    free(out);
+    sherd__fragment_free(f);
+    return true;
+}
+
 static void all_lines(void)
 {
     char line[200];
     uint8_t key[32];
     sherd__masks *m;
-    int products = 0, units = 0;
+    int products = 0, units = 0, seeds = 0;
     for (uint8_t i = 0; i < 32; i++) key[i] = i;
     assert_int_equal(sherd__masks_from_key(&m, key), SHERD_OK);
     FILE *f = fopen("tests/vectors/bytes_v1.txt", "r");
@@ -87,12 +114,14 @@ static void all_lines(void)
     while (fgets(line, sizeof line, f)) {
         if (product(line)) products++;
         else if (unit(line, m)) units++;
+        else if (seed(line)) seeds++;
         else fail_msg("line %s", line);
     }
     fclose(f);
     sherd__masks_free(m);
     assert_int_equal(products, 11);
     assert_int_equal(units, 3);
+    assert_int_equal(seeds, 5);
 }
 
 static void residues_have_the_digests_of_the_oracle(void **s)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "crypto/seeded.h"
 #include "tests/unit/node/worker_peer.h"
 #include "wire/says.h"
 
@@ -399,6 +400,164 @@ static void empty_blocks_count_in_the_budget(void **s)
     worker_stop();
 }
 
+/* ---- seeds ----------------------------------------------------------------------------------- */
+
+enum { LINES = 40, INNER = 70, COLS = 20 };
+static const uint32_t seed_primes[] = { 251, 241 };
+
+/* Makes a seed for a left operand of LINES x INNER, or a right one of INNER x COLS. */
+static sherd__fragment *seed_of(bool left)
+{
+    static const uint8_t seed[SHERD__SEED_BYTES] = { 5 };
+    const sherd__fragment_info whole = { .origin = SHERD__HIDDEN,
+                                         .dtype = left ? SHERD__BYTES_LEFT : SHERD__BYTES_RIGHT,
+                                         .primes = 2,
+                                         .rows = left ? LINES : INNER,
+                                         .cols = left ? INNER : COLS };
+    sherd__fragment *f;
+    assert_int_equal(sherd__seeded_fragment(&f, &whole, seed, left ? 256 : 64, seed_primes), 0);
+    return f;
+}
+
+static sherd__task product_of_bytes(uint32_t number)
+{
+    return (sherd__task){ .job = 9,
+                          .task = number,
+                          .attempt = 1,
+                          .op = SHERD__OP_MULTIPLY,
+                          .left = 1,
+                          .right = 2,
+                          .primes_len = 2,
+                          .primes = { 251, 241 },
+                          .result = { .origin = SHERD__RESULT,
+                                      .dtype = SHERD__BYTES,
+                                      .primes = 2,
+                                      .rows = LINES,
+                                      .cols = COLS,
+                                      .len = 2 * LINES * COLS } };
+}
+
+static void put(peer *p, uint32_t block, sherd__fragment *f)
+{
+    assert_int_equal(sherd__session_put(p->j.co, 9, block, f), SHERD_OK);
+}
+
+/* Puts the share that the seed stands for. */
+static void put_share(peer *p, uint32_t block, sherd__fragment *f)
+{
+    const sherd__fragment_info whole = sherd__fragment_whole(sherd__fragment_info_of(f));
+    uint8_t *bytes = sherd__alloc(whole.len);
+    sherd__fragment *share;
+    assert_int_equal(sherd__seed_defer(&share, f, bytes, NULL, NULL), SHERD_OK);
+    put(p, block, share);
+}
+
+/* first: the first task is computed on the compute thread's path (1) or at once (50 GF/s). */
+static void a_seed_is_expanded_by_its_first_task(void **s)
+{
+    (void)s;
+    static const double gflops[] = { SLOW, 50 };
+    for (int i = 0; i < 2; i++) {
+        peer p;
+        double want[4];
+        worker_start(&sherd__backend_cpu, cpu, gflops[i], 16 * MB);
+        peer_join(&p);
+        put_share(&p, 1, seed_of(true));
+        put_share(&p, 2, seed_of(false));
+        const sherd__task t = product_of_bytes(1), again = product_of_bytes(2);
+        assert_int_equal(sherd__session_task(p.j.co, &t), SHERD_OK);
+        peer_settle(&p);
+        assert_int_equal(p.results_len, 1);
+        memcpy(want, p.last, sizeof want);
+        const uint64_t sent = sherd__worker_stats_of(loop.worker)->bytes_in;
+        const uint64_t used = sherd__worker_memory(loop.worker)->used;
+        assert_int_equal(sherd__session_drop(p.j.co, 9, 0), SHERD_OK);
+        memset(p.last, 0, sizeof p.last);
+        put(&p, 1, seed_of(true));
+        put(&p, 2, seed_of(false));
+        joined_exchange(&p.j);
+        assert_int_equal(sherd__worker_stats_of(loop.worker)->bytes_in - sent, 2 * 36);
+        assert_true(sherd__worker_memory(loop.worker)->used >= used); /* of shares, and of seeds */
+        assert_int_equal(sherd__session_task(p.j.co, &t), SHERD_OK);
+        peer_settle(&p);
+        assert_int_equal(p.results_len, 2);
+        assert_memory_equal(p.last, want, sizeof want);
+        memset(p.last, 0, sizeof p.last);
+        assert_int_equal(sherd__session_task(p.j.co, &again), SHERD_OK);
+        peer_settle(&p);
+        assert_int_equal(p.results_len, 3);
+        assert_memory_equal(p.last, want, sizeof want);
+        peer_cut(&p);
+        worker_stop();
+    }
+}
+
+static void a_seed_that_cannot_be_expanded_is_refused(void **s)
+{
+    (void)s;
+    peer p;
+    worker_start(&sherd__backend_cpu, cpu, 50, MB);
+    peer_join(&p);
+    sherd__fragment *bad = seed_of(true);
+    ((uint8_t *)(uintptr_t)sherd__fragment_bytes(bad))[34] = 250;
+    put(&p, 1, bad);
+    peer_settle(&p);
+    assert_int_equal(p.refusals_len, 1);
+    assert_int_equal(p.refusals[0].block, 1);
+    assert_int_equal(p.refusals[0].code, SHERD_EFRAME);
+    /* Its share has more bytes than the node's memory, or than what is left of it. */
+    static const uint8_t seed[SHERD__SEED_BYTES] = { 5 };
+    sherd__fragment_info whole = {
+        .origin = SHERD__HIDDEN, .dtype = SHERD__BYTES_LEFT, .primes = 2, .cols = 1024
+    };
+    for (uint32_t i = 0; i < 2; i++) {
+        whole.rows = i ? 300 : 1024;
+        sherd__fragment *f;
+        assert_int_equal(sherd__seeded_fragment(&f, &whole, seed, 256, seed_primes), 0);
+        put(&p, 2 + i, f);
+        peer_settle(&p);
+    }
+    assert_int_equal(p.refusals_len, 2);
+    assert_int_equal(p.refusals[1].block, 2);
+    assert_int_equal(p.refusals[1].code, SHERD_EREFUSED);
+    sherd__fragment *f;
+    assert_int_equal(sherd__seeded_fragment(&f, &whole, seed, 256, seed_primes), 0);
+    put(&p, 4, f);
+    peer_settle(&p);
+    assert_int_equal(p.refusals_len, 3);
+    assert_int_equal(p.refusals[2].block, 4);
+    assert_int_equal(p.refusals[2].code, SHERD_EREFUSED);
+    assert_true(sherd__worker_memory(loop.worker)->peak <= MB);
+    peer_cut(&p);
+    worker_stop();
+}
+
+/* A device copies blocks when they are held, and not from the compute thread. */
+static void a_seed_is_expanded_for_devices_with_memory_of_their_own(void **s)
+{
+    (void)s;
+    peer p;
+    worker_start_remote(&(remote_options){ .seed = 1, .cpu = cpu }, 16 * MB);
+    peer_join(&p);
+    double want[4];
+    for (int i = 0; i < 2; i++) {
+        if (i) put(&p, 1, seed_of(true));
+        else put_share(&p, 1, seed_of(true));
+        if (i) put(&p, 2, seed_of(false));
+        else put_share(&p, 2, seed_of(false));
+        const sherd__task t = product_of_bytes(1);
+        assert_int_equal(sherd__session_task(p.j.co, &t), SHERD_OK);
+        peer_settle(&p);
+        assert_int_equal(p.results_len, i + 1);
+        if (i) assert_memory_equal(p.last, want, sizeof want);
+        memcpy(want, p.last, sizeof want);
+        memset(p.last, 0, sizeof p.last);
+        assert_int_equal(sherd__session_drop(p.j.co, 9, 0), SHERD_OK);
+    }
+    peer_cut(&p);
+    worker_stop();
+}
+
 static void blocks_marked_to_be_dropped_are_freed_with_their_task(void **s)
 {
     (void)s;
@@ -510,6 +669,9 @@ int main(void)
         cmocka_unit_test(blocks_of_a_dead_session_stay_until_the_compute_thread_has_finished),
         cmocka_unit_test(blocks_and_results_beyond_the_budget_are_refused_and_others_continue),
         cmocka_unit_test(empty_blocks_count_in_the_budget),
+        cmocka_unit_test(a_seed_is_expanded_by_its_first_task),
+        cmocka_unit_test(a_seed_that_cannot_be_expanded_is_refused),
+        cmocka_unit_test(a_seed_is_expanded_for_devices_with_memory_of_their_own),
         cmocka_unit_test(blocks_marked_to_be_dropped_are_freed_with_their_task),
         cmocka_unit_test(a_failing_backend_causes_a_refusal),
         cmocka_unit_test(a_compute_thread_works_while_sessions_start_and_end),

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "crypto/seeded.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "tests/unit/scheduler/job_world.h"
@@ -23,6 +24,16 @@ static size_t at(const fake *f, sherd__cell c)
 static void fake_shape(const void *ctx, sherd__scheme_shape *out)
 {
     *out = ((const fake *)ctx)->shape;
+}
+
+static int seed_block(sherd__fragment **out, uint8_t dtype)
+{
+    static const uint8_t seed[SHERD__SEED_BYTES] = { 1 };
+    static const uint32_t p = 251;
+    const sherd__fragment_info whole = {
+        .origin = SHERD__HIDDEN, .dtype = dtype, .primes = 1, .rows = 3, .cols = 3
+    };
+    return sherd__seeded_fragment(out, &whole, seed, dtype == SHERD__BYTES_LEFT ? 256 : 64, &p);
 }
 
 static int fake_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
@@ -45,6 +56,10 @@ static int fake_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
     if (f->shape.left_stays) { /* it exists */
         sherd__free(body);
         return SHERD_OK;
+    }
+    if (f->seeds) {
+        sherd__free(body);
+        return seed_block(&out->left, SHERD__BYTES_LEFT);
     }
     int err = sherd__fragment_take(&out->left, &left, body, NULL, NULL);
     if (err) sherd__free(body);
@@ -83,6 +98,7 @@ static int fake_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fragmen
                                   .rows = f->resident_rows,
                                   .cols = 1,
                                   .len = 8 + 8 * f->resident_rows };
+    if (f->seeds) return seed_block(out, SHERD__BYTES_RIGHT);
     int err = sherd__fragment_new_source(out, &info,
                                          (sherd__fragment_source){ fill_row, free_row, f });
     if (!err) f->residents++, f->live++;
@@ -214,6 +230,7 @@ static void there_event(end *e, sherd__event *ev)
     case SHERD__EV_BLOCK:
         e->blocks++;
         assert_true(ev->block != 0);
+        e->seeds += sherd__fragment_info_of(ev->fragment)->encoding == SHERD__SEED;
         sherd__fragment_free(ev->fragment);
         break;
     case SHERD__EV_DROP: e->drops++; break;
@@ -274,7 +291,7 @@ void world_join(world *w, uint32_t i)
     o.role = SHERD__NODE;
     o.hello.devices_len = i < w->other ? 2 : 0;
     for (int k = 0; k < 2; k++) o.hello.devices[k].does = w->does[k];
-    o.hello.features = i < w->older ? 0 : SHERD__FEATURE_WINDOWS;
+    o.hello.features = i < w->older ? 0 : SHERD__FEATURE_WINDOWS | SHERD__FEATURE_SEEDS;
     assert_int_equal(sherd__session_new(&e->there, &o), SHERD_OK);
     e->asked = 0;
 }

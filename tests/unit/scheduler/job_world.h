@@ -27,6 +27,7 @@ typedef struct fake {
     int hide_err;
     sherd__job *stops; /* is interrupted while it finishes; NULL: none */
     bool empty;        /* every cell is empty */
+    bool seeds;        /* all blocks are seeds */
     uint8_t spared; /* threshold: the slots that were reported dead when a cell was last hidden */
     unsigned decoded[CELLS_MAX], lefts; /* threshold: number of times for each position; left_stays:
                                          * blocks that were made */
@@ -40,6 +41,7 @@ typedef struct end {
     sherd__task tasks[CELLS_MAX]; /* requested and not answered */
     size_t asked;
     unsigned blocks, drops;
+    unsigned seeds; /* of the blocks, those in this encoding */
     int expelled;
 } end;
 
@@ -55,7 +57,8 @@ typedef struct world {
     uint64_t now;
     uint32_t domain[NODES_MAX]; /* world_start numbers them 0, 1, ..., unless they were set */
     bool domains_set;
-    uint32_t older; /* this many nodes, the first ones, do not support windows of images */
+    uint32_t older; /* this many nodes, the first ones, do not support windows of images, nor
+                       seeds */
     uint32_t needs; /* kinds of arithmetic that the job needs */
     uint32_t other; /* this many nodes, the first ones, have two devices with these kinds */
     uint32_t does[2];

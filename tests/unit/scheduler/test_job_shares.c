@@ -83,15 +83,16 @@ static void a_late_answer_that_was_already_sent_has_no_effect(void **state)
 static void a_share_stays_with_its_domain(void **state)
 {
     (void)state;
-    for (unsigned early = 0; early < 2; early++) { /* also before any node has a share */
+    for (unsigned i = 0; i < 4; i++) { /* also before any node has a share, and with seeds */
         world w = world_of(3);
+        w.scheme.seeds = i / 2;
         world_start(&w, 4, 1, 3, 2, 0, false);
-        if (!early) world_settle(&w);
+        if (i % 2) world_settle(&w);
         world_part(&w, 0, true, false); /* gone for good: no other node takes over */
         world_settle(&w);
-        for (uint32_t i = 1; i < 4; i++)
-            for (size_t t = 0; t < w.ends[i].asked; t++)
-                assert_int_equal((w.ends[i].tasks[t].task - 1) % 4, i);
+        for (uint32_t s = 1; s < 4; s++)
+            for (size_t t = 0; t < w.ends[s].asked; t++)
+                assert_int_equal((w.ends[s].tasks[t].task - 1) % 4, s);
         world_work(&w, NOBODY);
         world_must_be_done(&w, SHERD_OK);
         assert_null(strstr(w.said, "takes over"));
@@ -339,6 +340,27 @@ static void nodes_that_do_not_support_windows_get_no_such_tasks(void **state)
     }
 }
 
+/* The shares that they are sent instead are those of the seeds (unit/crypto/test_seeded). */
+static void nodes_that_do_not_expand_seeds_get_shares(void **state)
+{
+    (void)state;
+    for (int stays = 0; stays < 2; stays++) {
+        world w = world_of(3);
+        w.scheme.seeds = true;
+        w.scheme.shape.left_stays = stays;
+        w.older = 2;
+        world_start(&w, 4, 1, 2, 2, 0, false);
+        world_settle(&w);
+        for (uint32_t i = 0; i < 4; i++) {
+            assert_true(w.ends[i].blocks >= 2);
+            assert_int_equal(w.ends[i].seeds, i < 2 ? 0 : w.ends[i].blocks);
+        }
+        world_work(&w, NOBODY);
+        world_must_be_done(&w, SHERD_OK);
+        world_stop(&w);
+    }
+}
+
 static void nodes_without_a_device_for_the_work_are_not_asked_for_any(void **state)
 {
     (void)state;
@@ -404,6 +426,7 @@ int main(void)
         T(cells_of_a_position_decoded_meanwhile_are_not_hidden),
         T(a_product_of_the_transposed_left_operand_has_its_own_operation),
         T(nodes_that_do_not_support_windows_get_no_such_tasks),
+        T(nodes_that_do_not_expand_seeds_get_shares),
         T(nodes_without_a_device_for_the_work_are_not_asked_for_any),
         T(a_slot_without_a_domain_is_refused),
     };

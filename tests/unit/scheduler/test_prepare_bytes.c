@@ -71,6 +71,128 @@ static bool in_bytes(const size_t shape[3], const sherd__nodes *nodes,
     return bytes;
 }
 
+/* --- seeds ----------------------------------------------------------------------------------- */
+
+static const bool able[] = { true, true, true, true, true, true, true, true };
+
+/* Returns the slots whose shares of A, then of B, are sent as seeds, one digit each; 0: none. */
+static unsigned slots_of(const sherd__nodes *nodes, const sherd_product_options *o)
+{
+    sherd__prepared p;
+    unsigned slots = 0;
+    plan(&p, (const size_t[]){ 1024, 1024, 1024 }, nodes, o);
+    const share *s = p.hiding.ctx;
+    assert_true(p.bytes);
+    for (int right = 0; right < 2; right++) {
+        const share_operand *x = right ? &s->b : &s->a;
+        for (uint32_t t = 0; t < x->seeds; t++) slots = 10 * slots + 1 + x->seeded[t];
+    }
+    sherd__prepared_fini(&p);
+    return slots;
+}
+
+static void seeds_take_turns_among_nodes_that_expand_them(void **state)
+{
+    (void)state;
+    sherd__nodes five = nodes_of(5);
+    sherd_product_options o = coded();
+    assert_int_equal(slots_of(&five, &o), 0); /* older nodes */
+    five.seeds = able;
+    assert_int_equal(slots_of(&five, &o), 12);
+    o.colluding = 2;
+    assert_int_equal(slots_of(&five, &o), 1234);
+    o.colluding = 1;
+    five.seeds = (const bool[]){ false, true, false, false, true };
+    assert_int_equal(slots_of(&five, &o), 25);
+    five.seeds = (const bool[]){ false, false, true, false, false };
+    assert_int_equal(slots_of(&five, &o), 33);
+    o.colluding = 2; /* all masks are seeds, or none is */
+    assert_int_equal(slots_of(&five, &o), 0);
+    o.code = SHERD_CODE_INNER;
+    five.seeds = able;
+    assert_int_equal(slots_of(&five, &o), 1234);
+}
+
+static void the_slowest_links_carry_seeds(void **state)
+{
+    (void)state;
+    sherd__nodes five = nodes_of(5);
+    sherd_product_options o = coded();
+    five.seeds = able;
+    five.paces = (const double[]){ 1, 0.9, 0, 0.8, 1.1 }; /* much alike; 0: not known */
+    assert_int_equal(slots_of(&five, &o), 12);
+    five.paces = (const double[]){ 1, 0.9, 0, 0.3, 0.5 };
+    assert_int_equal(slots_of(&five, &o), 44);
+    o.colluding = 2;
+    assert_int_equal(slots_of(&five, &o), 4545);
+    five.paces = (const double[]){ 1, 0.9, 0, 0.3, 1 };
+    assert_int_equal(slots_of(&five, &o), 2424);
+    five.seeds = (const bool[]){ true, true, true, false, true };
+    assert_int_equal(slots_of(&five, &o), 1235);
+    five.seeds = able; /* domain 1 has a slow node and a fast one */
+    o.colluding = 1;
+    five.domains = five.usable = 4;
+    five.domain = (const uint32_t[]){ 0, 1, 1, 2, 3 };
+    five.paces = (const double[]){ 1, 1, 0.2, 1, 1 };
+    assert_int_equal(slots_of(&five, &o), 22);
+}
+
+static void every_right_operand_of_kept_shares_has_the_next_seeds(void **state)
+{
+    (void)state;
+    sherd__nodes five = nodes_of(5);
+    sherd_product_options o = coded();
+    sherd__prepared p;
+    const sherd_keep_options how = { sizeof how, SIZE_MAX, NULL, 0 };
+    uint8_t *zeros = calloc(1024, 1024);
+    double *c = calloc(1024 * 16, sizeof *c);
+    sherd_diag d = { 0 };
+    five.seeds = able;
+    five.byte_gops = 1e6;
+    if (sherd__prepare_kept(&p, sherd_view_c(zeros, SHERD_U8, 1024, 1024), &how, &five, &o, &d))
+        fail_msg("%s", d.message);
+    const share *s = p.hiding.ctx;
+    assert_true(p.bytes);
+    assert_int_equal(s->a.seeded[0], 0);
+    for (uint32_t i = 0; i < 12; i++) {
+        const sherd__kept_product m = {
+            { 0, 1024 }, i % 2, sherd_view_c(zeros, SHERD_U8, 1024, 16), c, 16
+        };
+        assert_int_equal(sherd__prepared_right(&p, &m, &o, &d), 0);
+        assert_int_equal(s->b.seeds, 1);
+        assert_int_equal(s->b.seeded[0], (1 + i) % 5);
+        assert_int_equal(s->a.seeded[0], 0);
+    }
+    sherd__prepared_fini(&p);
+    free(zeros);
+    free(c);
+}
+
+/* The predicted time counts what is not sent, and what nodes make instead. */
+static void seeds_are_in_the_predicted_time(void **state)
+{
+    (void)state;
+    sherd__nodes five = nodes_of(5);
+    sherd_product_options o = coded();
+    const size_t n = 2048;
+    double seconds[2];
+    uint8_t *zeros = calloc(n, n);
+    const sherd_view v = sherd_view_c(zeros, SHERD_U8, n, n);
+    const sherd__matrices x = { v, v, NULL, n };
+    five.remote = true;
+    o.link_rate = 1e8;
+    for (int seeds = 0; seeds < 2; seeds++) {
+        sherd__prepared p;
+        five.seeds = seeds ? able : NULL;
+        assert_int_equal(sherd__prepare_multiply(&p, &x, &five, &o, NULL), 0);
+        seconds[seeds] = sherd__share_code_seconds(&p, &x, &five, &o);
+        sherd__prepared_fini(&p);
+    }
+    /* One share in five of either operand: K = 2, so 5/2 n^2 and 5 n^2 residues, 3 primes or so. */
+    assert_true(seconds[1] < 0.9 * seconds[0] && seconds[1] > 0.7 * seconds[0]);
+    free(zeros);
+}
+
 /* --- when ------------------------------------------------------------------------------------ */
 
 static void bytes_are_used_where_nodes_multiply_them_faster(void **state)
@@ -312,6 +434,10 @@ static void cells_of_bytes_have_no_more_rows_than_nodes_sum(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(seeds_take_turns_among_nodes_that_expand_them),
+        cmocka_unit_test(the_slowest_links_carry_seeds),
+        cmocka_unit_test(every_right_operand_of_kept_shares_has_the_next_seeds),
+        cmocka_unit_test(seeds_are_in_the_predicted_time),
         cmocka_unit_test(bytes_are_used_where_nodes_multiply_them_faster),
         cmocka_unit_test(edges_of_tiles_count_in_the_choice),
         cmocka_unit_test(bytes_are_used_only_where_all_nodes_multiply_them),

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "crypto/inner.h"
+#include "crypto/seed.h"
 #include "matrix/fixed.h"
 #include "matrix/reference.h"
 #include "matrix/residue.h"
@@ -104,7 +105,9 @@ bool share_both_ways(fixture f)
 
 void share_open(product *x, fixture f)
 {
+    static const uint32_t slots[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
     size_t primes;
+    assert_true(f.seeds <= sizeof slots / sizeof *slots);
     *x = (product){ .f = f };
     if (f.windows.window) assert_true(sherd__windows_fit(&f.windows, &x->w));
     if (x->w.count) x->f.k = f.k = x->w.row;
@@ -135,6 +138,10 @@ void share_open(product *x, fixture f)
         .fixed_b = x->fb,
         .bytes = f.bytes,
         .primes_len = (uint32_t)(primes < f.primes ? f.primes : primes),
+        .seed_slots = slots,
+        .seed_slots_len = !f.bytes || f.seeds < f.masks ? 0
+                          : f.seeds < f.shares          ? f.seeds
+                                                        : f.shares,
         .check_bytes = f.check_bytes,
         .entropy = scheme_rng,
     };
@@ -192,6 +199,19 @@ int share_again(int err)
     sherd__alloc_fail_nth(0);
     share_shortages++;
     return 1;
+}
+
+void share_grow(sherd__fragment **f)
+{
+    sherd__fragment_info whole = sherd__fragment_whole(sherd__fragment_info_of(*f));
+    sherd__fragment *grown;
+    if (sherd__fragment_info_of(*f)->encoding != SHERD__SEED) return;
+    assert_int_equal(sherd__seed_check(*f, NULL), 0);
+    uint8_t *bytes = sherd__alloc(whole.len);
+    memset(bytes, 0xa5, whole.len);
+    assert_int_equal(sherd__seed_defer(&grown, *f, bytes, NULL, NULL), 0);
+    assert_int_equal(sherd__fragment_settle(grown), 0);
+    *f = grown;
 }
 
 uint8_t *share_read(sherd__fragment *f)
@@ -291,6 +311,8 @@ uint8_t *share_answer(product *x, sherd__cell c, uint64_t *len)
     assert_true((!v) == x->s.resident);
     if (!u) assert_int_equal(ops->left(x->h.ctx, c.slot, c.panel, &u), 0);
     if (!v) assert_int_equal(ops->resident(x->h.ctx, c.slot, c.tile, &v), 0);
+    share_grow(&u);
+    share_grow(&v);
     uint8_t *ub = share_read(u), *vb = share_read(v);
     uint8_t *body = share_compute(x, u, ub, v, vb, &w.result);
     if (len) *len = w.result.len;
@@ -374,6 +396,8 @@ fixture share_random_fixture(void)
     f.shares = share_threshold(f) + (f.inner ? 0 : (uint32_t)share_below(3));
     f.left_stays = share_below(3) == 0;
     f.bytes = !f.public_b && share_below(2);
+    if (f.bytes && share_below(2))
+        f.seeds = f.masks + (uint32_t)share_below(f.shares - f.masks + 1);
     f.check_bytes = (size_t[]){ 0, 3000, 1u << 20 }[share_below(3)];
     return f;
 }
@@ -391,6 +415,7 @@ fixture share_windows_fixture(void)
     f.n = 1 + share_below(12);
     f.blocks = 1 + (uint32_t)share_below(f.n < 4 ? f.n : 4);
     f.public_b = f.bytes = f.inner = false;
+    f.seeds = 0;
     f.left_stays = true;
     f.shares = sherd__lcc_threshold(f.blocks, f.masks, true) + (uint32_t)share_below(2);
     if (f.n >= 2 * f.blocks && share_below(2))
@@ -405,6 +430,7 @@ uint8_t *share_hidden(product *x, sherd__cell c, uint64_t *len)
     assert_int_equal(x->h.ops->hide(x->h.ctx, c, &w), 0);
     sherd__fragment *f = w.left ? w.left : w.right;
     if (!f) assert_int_equal(x->h.ops->left(x->h.ctx, c.slot, c.panel, &f), 0);
+    share_grow(&f);
     uint8_t *bytes = share_read(f);
     if (len) *len = sherd__fragment_info_of(f)->len;
     sherd__fragment_free(f);

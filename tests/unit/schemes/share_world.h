@@ -15,6 +15,7 @@ typedef struct fixture {
     uint32_t blocks, masks, shares;
     bool inner; /* the inner-product code; otherwise Lagrange's */
     bool public_b, left_stays, zero_a, bytes;
+    uint32_t seeds; /* bytes: the first slots, which take turns with seeds; 0: none */
     size_t panel_rows, tile_cols, part;
     unsigned bits, primes; /* primes: minimum number */
     sherd_dtype type;      /* of A and B */
@@ -70,6 +71,8 @@ void share_next(product *x, size_t m, bool transposed);
 sherd_rows share_rows(const product *x);
 void share_is_exact(const product *x);
 
+/** Replaces a seed by its share; leaves other fragments. */
+void share_grow(sherd__fragment **f);
 /** Returns a fragment's bytes, read in pieces of any size; the caller frees them. */
 uint8_t *share_read(sherd__fragment *f);
 /** Returns number `at`, in row-major order, of a fragment modulo prime q. A right operand in bytes

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crypto/mask.h"
 #include "tests/unit/schemes/share_world.h"
 
 /* --- shares as residues ---------------------------------------------------------------------- */
@@ -260,16 +261,18 @@ static void pieces_of_b_do_not_depend_on_the_order_of_reads(void **state)
 static void products_of_many_blocks_are_exact(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 8; i++) {
         fixture f = large();
         product x;
         f.n = 70 + share_below(20);
         f.k = 257 + share_below(20);
         f.m = 65 + share_below(20);
         f.blocks = 1 + i % 2;
-        f.inner = i == 1;
+        f.masks = 1 + i / 4;
+        f.seeds = i / 4 * 3;
+        f.inner = i % 4 == 1;
         f.left_stays = i % 2;
-        f.bits = i < 2 ? 9 : 14;
+        f.bits = i % 4 < 2 ? 9 : 14;
         f.panel_rows = f.inner ? 64 : 33;
         f.tile_cols = i & 1 ? 64 : 80;
         f.shares = share_threshold(f);
@@ -281,6 +284,118 @@ static void products_of_many_blocks_are_exact(void **state)
         }
         share_close(&x);
     }
+}
+
+/* --- seeds ----------------------------------------------------------------------------------- */
+
+/* B is encoded in strips of 16 columns, and so are its seeds. */
+static void seeds_of_many_rows_are_drawn_in_strips(void **state)
+{
+    (void)state;
+    fixture f = large();
+    product x;
+    f.n = f.panel_rows = 2;
+    f.k = 9000;
+    f.m = f.tile_cols = 40;
+    f.seeds = 3;
+    share_open(&x, f);
+    sherd__fragment *b;
+    assert_int_equal(x.h.ops->resident(x.h.ctx, 1, 0, &b), 0);
+    assert_int_equal(sherd__fragment_info_of(b)->encoding, SHERD__SEED);
+    assert_int_equal(sherd__fragment_bytes(b)[32], 16);
+    sherd__fragment_free(b);
+    share_run(&x, NULL, 0);
+    share_close(&x);
+}
+
+typedef struct seed_list {
+    uint8_t list[64][SHERD__SEED_BYTES];
+    size_t len;
+} seed_list;
+
+/* Adds a seed, which is of a slot and no earlier one; takes f. */
+static void take_seed(seed_list *l, sherd__fragment *f)
+{
+    const sherd__fragment_info *i = sherd__fragment_info_of(f);
+    assert_int_equal(i->encoding, SHERD__SEED);
+    assert_int_equal(i->len, 34 + i->primes);
+    memcpy(l->list[l->len], sherd__fragment_bytes(f), SHERD__SEED_BYTES);
+    for (size_t k = 0; k < l->len; k++)
+        assert_memory_not_equal(l->list[k], l->list[l->len], SHERD__SEED_BYTES);
+    l->len++;
+    sherd__fragment_free(f);
+}
+
+static sherd__fragment *part_of(product *x, bool left, uint32_t slot, uint32_t at)
+{
+    sherd__fragment *f;
+    if (left) assert_int_equal(x->h.ops->left(x->h.ctx, slot, at, &f), 0);
+    else assert_int_equal(x->h.ops->resident(x->h.ctx, slot, at, &f), 0);
+    return f;
+}
+
+/* Panels, tiles, both operands, slots, a second encoding, and the next B, which is the same B: all
+ * have seeds of their own. A seed that is requested again is the same. */
+static void no_seed_is_used_twice(void **state)
+{
+    (void)state;
+    product x[2];
+    seed_list l = { .len = 0 };
+    for (int i = 0; i < 2; i++) {
+        fixture f = large();
+        f.masks = 2;
+        f.shares = 5;
+        f.seeds = 4;
+        f.left_stays = true;
+        f.panel_rows = 40;
+        f.tile_cols = 80;
+        share_open(&x[i], f);
+        for (uint32_t at = 0; at < 2; at++) {
+            for (uint32_t slot = 0; slot < 2; slot++) take_seed(&l, part_of(&x[i], true, slot, at));
+            for (uint32_t slot = 2; slot < 4; slot++)
+                take_seed(&l, part_of(&x[i], false, slot, at));
+            sherd__fragment *again = part_of(&x[i], true, 0, at),
+                            *dense = part_of(&x[i], true, 2, at);
+            assert_memory_equal(sherd__fragment_bytes(again), l.list[l.len - 4], SHERD__SEED_BYTES);
+            assert_int_equal(sherd__fragment_info_of(dense)->encoding, SHERD__DENSE);
+            sherd__fragment_free(again);
+            sherd__fragment_free(dense);
+        }
+        const sherd__kept_product same = { share_rows(&x[i]), false, x[i].b, x[i].c, f.m };
+        for (int next = 0; next < 2; next++) {
+            assert_int_equal(sherd__share_next(&x[i].h, &same, &x[i].fb), 0);
+            for (uint32_t t = 0; t < 2; t++)
+                take_seed(&l, part_of(&x[i], false, (2 * (uint32_t)next + t) % 4, 0));
+        }
+    }
+    share_close(&x[0]);
+    share_close(&x[1]);
+}
+
+static void slots_of_seeds_that_are_no_shares_are_refused(void **state)
+{
+    (void)state;
+    static const uint32_t beyond[] = { 0, 3 }, one[] = { 1 };
+    product x;
+    sherd__hiding h;
+    share_open(&x, large());
+    sherd__share_params p = x.p;
+    p.seed_slots = beyond;
+    p.seed_slots_len = 2;
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
+    p.seed_slots = one;
+    p.seed_slots_len = 1;
+    p.code.masks = 2;
+    p.code.shares = 5;
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL); /* fewer than masks */
+    p = x.p;
+    p.seed_slots = one;
+    p.seed_slots_len = 1;
+    p.bytes = false;
+    p.primes_len = 2;
+    memcpy(p.primes, sherd__primes_default.p, sizeof p.primes[0] * 2);
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
+    share_close(&x);
 }
 
 /* --- answers --------------------------------------------------------------------------------- */
@@ -322,6 +437,9 @@ int main(void)
         cmocka_unit_test(residues_beyond_an_operand_are_zero),
         cmocka_unit_test(pieces_of_b_do_not_depend_on_the_order_of_reads),
         cmocka_unit_test(products_of_many_blocks_are_exact),
+        cmocka_unit_test(seeds_of_many_rows_are_drawn_in_strips),
+        cmocka_unit_test(no_seed_is_used_twice),
+        cmocka_unit_test(slots_of_seeds_that_are_no_shares_are_refused),
         cmocka_unit_test(bytes_that_are_no_residues_are_refused),
     };
     return cmocka_run_group_tests_name("schemes/share_bytes", tests, share_seed, NULL);
