@@ -14,14 +14,18 @@ Domains = Union[None, str, Callable[[str], str]]
 _started: dict[str, Node] = {}  # in a worker, by the fingerprint of the coordinator
 
 
+def check_domains(domains: Domains) -> None:
+    """Raises ValueError if `domains` is none of its choices."""
+    if domains is not None and domains != "worker" and not callable(domains):
+        raise ValueError(f"domains is {domains!r}, and not None, 'worker' or a function")
+
+
 def domain_of(domains: Domains, engine: str, worker: str) -> str:
     """Returns the domain of a worker."""
     if domains is None:
         return engine
     if callable(domains):
         return domains(worker)
-    if domains != "worker":
-        raise ValueError(f"domains is {domains!r}, and not None, 'worker' or a function")
     return re.sub(r"\W+", "-", worker)
 
 

@@ -133,6 +133,8 @@ class _Thread:
 
     def __init__(self) -> None:
         self.jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.gate = threading.RLock()  # held while a call is queued, or the end
+        self.ended = False  # nothing that is queued now would run
         self.lock = threading.Lock()  # held by the thread that calls the library
         self.inside: set[int] = set()  # that thread, and those that wait for the lock
         self.running = _IDLE
@@ -244,7 +246,10 @@ class Worker:
         future: Future[_T] = Future()
         if progress:
             future._progress = _reporter(progress, what)
-        self._state.jobs.put((future, function))
+        with self._state.gate:
+            if self._state.ended:
+                raise unused()
+            self._state.jobs.put((future, function))
         return future
 
     def run(
@@ -281,7 +286,10 @@ class Worker:
 
     def stop(self) -> None:
         """Ends the thread after the calls that are queued."""
-        if not self.foreign:
+        if self.foreign:
+            return
+        with self._state.gate:
+            self._state.ended = True
             self._state.jobs.put(None)
 
     def join(self) -> None:

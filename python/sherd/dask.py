@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Optional
 from urllib.parse import urlsplit
 
-from ._engine import Domains, EngineCluster, connect, domain_of, start, stop
+from ._engine import Domains, EngineCluster, check_domains, connect, domain_of, start, stop
 from ._node import Key
 
 __all__ = ["cluster"]
@@ -46,6 +46,7 @@ def cluster(
 
     Raises as `Cluster`; ValueError: there are no workers.
     """
+    check_domains(domains)
     addresses = list(workers or client.scheduler_info(n_workers=-1)["workers"])
     if not addresses:
         raise ValueError("the Dask cluster has no workers")

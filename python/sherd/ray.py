@@ -15,7 +15,7 @@ from typing import Any, Optional
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ._engine import Domains, EngineCluster, connect, domain_of, start
+from ._engine import Domains, EngineCluster, check_domains, connect, domain_of, start
 from ._node import Key
 
 __all__ = ["cluster"]
@@ -59,6 +59,7 @@ def cluster(
 
     Raises as `Cluster`.
     """
+    check_domains(domains)
     engine: Any = ray  # whose types do not know all that it takes
     key = Key()
     actors: list[Any] = []

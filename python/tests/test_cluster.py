@@ -19,6 +19,7 @@ import pytest
 from conftest import MISBEHAVING
 
 import sherd
+from sherd._worker import Worker
 
 RNG = np.random.default_rng(4)
 A = RNG.integers(-9, 10, (40, 30))
@@ -58,6 +59,14 @@ def test_a_closed_cluster_says_so():
         with pytest.raises(sherd.ClosedError, match="the cluster is closed"):
             call()
     kept.free()
+
+
+def test_a_call_that_is_queued_after_the_last_one_is_refused():
+    # Another thread closes the cluster between the check that it is open and the call.
+    worker = Worker("cluster")
+    worker.stop()
+    with pytest.raises(sherd.ClosedError, match="the cluster is closed"):
+        worker.submit(lambda: 1)
 
 
 def test_the_report_of_a_kept_product_outlives_its_operand():

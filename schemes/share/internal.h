@@ -154,8 +154,8 @@ typedef struct share {
     sherd__crt crt;
     double *weights; /* contains w of all operands */
     const double *b_weights[SHERD__SHARE_PRIMES];
-    int8_t
-        *weights_bytes; /* where residues are bytes: of a, and of b in the second half; else NULL */
+    /* The same where residues are bytes: of a, and of b in the second half; else NULL. */
+    int8_t *weights_bytes;
     int8_t *right_bytes;
     uint32_t *seed_slots; /* copy of those of p */
     uint32_t rights;      /* right operands so far, among which seeds take turns */
