@@ -9,17 +9,14 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "core/pieces.h"
+
 #define LETTERS_MAX 48
 #define PREFIX_MIN 3 /* minimum length of a prefix */
 
 static char lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
@@ -32,10 +29,10 @@ static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
         now[0] = i;
         for (size_t j = 1; j <= b_len; j++) {
             size_t wrong = lower(a[i - 1]) != lower(b[j - 1]);
-            now[j] = least(least(above[j], now[j - 1]) + 1, above[j - 1] + wrong);
+            now[j] = sherd__least(sherd__least(above[j], now[j - 1]) + 1, above[j - 1] + wrong);
             if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
                 lower(a[i - 2]) == lower(b[j - 1]))
-                now[j] = least(now[j], above2[j - 2] + 1);
+                now[j] = sherd__least(now[j], above2[j - 2] + 1);
         }
     }
     return rows[a_len % 3][b_len];

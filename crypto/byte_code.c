@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/pieces.h"
 #include "core/wipe.h"
 #include "crypto/byte_code_kernels.h"
 #include "matrix/clones.h"
@@ -28,11 +29,6 @@ _Static_assert(TERMS * 255 * 128 <= 1 << 24, "sums in floats");
 _Static_assert((TERMS + 4) * 16 <= ROOM, "some columns of all terms");
 #define ROUND_F32 0x1.8p23f
 #define ROUND_F64 0x1.8p52
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- remainders ------------------------------------------------------------------------------ */
 
@@ -68,7 +64,8 @@ static void reduce_any(const double *x, size_t n, uint32_t len, size_t stride, u
 {
     for (size_t at = 0; at < n; at += PART)
         for (uint32_t q = 0; q < len; q++)
-            reduce(x + at, least(PART, n - at), sherd__byte_primes[q], out + q * stride + at);
+            reduce(x + at, sherd__least(PART, n - at), sherd__byte_primes[q],
+                   out + q * stride + at);
 }
 
 SHERD__CLONES
@@ -123,7 +120,7 @@ typedef struct laid {
 static void open_laid(laid *l, size_t rows)
 {
     l->rows = rows;
-    l->wide = least(CHUNK, ROOM / (rows / 4 * 4 + 4));
+    l->wide = sherd__least(CHUNK, ROOM / (rows / 4 * 4 + 4));
 }
 
 static void take(laid *l, size_t j, const uint8_t *row)
@@ -142,7 +139,7 @@ static void weigh(laid *l, const int8_t *w)
     int8_t four[4] = { 0 };
     memset(l->sum, 0, l->n * sizeof *l->sum);
     for (size_t j = 0; j < l->rows; j += 4) {
-        memcpy(four, w + j, least(4, l->rows - j));
+        memcpy(four, w + j, sherd__least(4, l->rows - j));
         if (l->rows - j < 4) memset(four + (l->rows - j), 0, 4 - (l->rows - j));
         add_four(l->in + j * l->wide, l->wide, four, l->n, l->sum);
     }
@@ -171,7 +168,7 @@ static void combine_any(const sherd__byte_sums *s)
     laid l;
     open_laid(&l, s->terms);
     for (size_t at = 0; at < s->n; at += l.wide) {
-        l.n = least(l.wide, s->n - at);
+        l.n = sherd__least(l.wide, s->n - at);
         for (uint32_t j = 0; j < s->terms; j++) take(&l, j, s->in[j] + at);
         pad(&l);
         for (uint32_t i = 0; i < s->sums; i++) {
@@ -187,9 +184,9 @@ static void project_any(const sherd__byte_projection *s)
 {
     laid l;
     for (size_t row = 0; row < s->rows; row += SHORT) {
-        open_laid(&l, least(SHORT, s->rows - row));
+        open_laid(&l, sherd__least(SHORT, s->rows - row));
         for (size_t at = 0; at < s->cols; at += l.wide) {
-            l.n = least(l.wide, s->cols - at);
+            l.n = sherd__least(l.wide, s->cols - at);
             for (size_t j = 0; j < l.rows; j++) take(&l, j, s->x + (row + j) * s->ld + at);
             pad(&l);
             for (size_t v = 0; v < CHECKS; v++) {
@@ -388,7 +385,7 @@ void sherd__bytes_crt_f64(const sherd__bytes_crt *c, const uint8_t *const *in, s
     const bool two = c->len > 6;
     double low[PART], high[PART];
     for (size_t at = 0; at < n; at += PART) {
-        const size_t some = least(PART, n - at);
+        const size_t some = sherd__least(PART, n - at);
         memset(low, 0, some * sizeof *low);
         if (two) memset(high, 0, some * sizeof *high);
         for (two_terms *t = pair; t < pair + pairs; t++) {

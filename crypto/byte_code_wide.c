@@ -13,6 +13,7 @@
  */
 #include "crypto/byte_code_kernels.h"
 
+#include "core/pieces.h"
 #include "core/wipe.h"
 #include "matrix/interleave.h"
 
@@ -33,11 +34,6 @@ enum {
     CHECKS = SHERD__BYTE_CHECKS
 };
 #define START INT32_MIN
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Stores the first n bytes. Some processors are slow to store a part. */
 INLINED void store(__m512i x, size_t n, uint8_t *out)
@@ -185,7 +181,7 @@ SHERD__V4_BYTES static void combine_wide(const sherd__byte_sums *s)
     const size_t groups = (s->terms + 3) / 4;
     const size_t wide = groups && groups < BLOCKS ? BLOCKS / groups * WIDE : WIDE;
     for (size_t at = 0; at < s->n; at += wide) {
-        const size_t n = least(wide, s->n - at);
+        const size_t n = sherd__least(wide, s->n - at);
         take(s, at, n, groups, laid);
         for (uint32_t i = 0; i < s->sums; i++) {
             int32_t four[GROUPS] = { 0 };
@@ -196,7 +192,7 @@ SHERD__V4_BYTES static void combine_wide(const sherd__byte_sums *s)
             else sum_blocks(laid, four, groups, n, &m, s->out[i] + at);
         }
     }
-    sherd__wipe(laid, least(sizeof laid, 4 * groups * (s->n + WIDE))); /* masks */
+    sherd__wipe(laid, sherd__least(sizeof laid, 4 * groups * (s->n + WIDE))); /* masks */
 }
 
 /* ---- projections ----------------------------------------------------------------------------- */
@@ -240,11 +236,11 @@ SHERD__V4_BYTES static void project_wide(const sherd__byte_projection *s)
     __m512i laid[COLS / WIDE * ROW_GROUPS * 4];
     int32_t r[CHECKS][ROW_GROUPS];
     for (size_t row = 0; row < s->rows; row += ROWS) {
-        const size_t rows = least(ROWS, s->rows - row);
+        const size_t rows = sherd__least(ROWS, s->rows - row);
         memset(r, 0, sizeof r);
         for (size_t v = 0; v < CHECKS; v++) memcpy(r[v], s->r + v * s->r_ld + row, rows);
         for (size_t col = 0; col < s->cols; col += COLS) {
-            const size_t cols = least(COLS, s->cols - col);
+            const size_t cols = sherd__least(COLS, s->cols - col);
             take_rows(s, row, rows, col, cols, laid);
             for (size_t at = 0; at < cols; at += WIDE)
                 for (size_t v = 0; v < CHECKS; v += TOGETHER)
@@ -268,7 +264,7 @@ __attribute__((target("arch=x86-64-v4,avx512vnni,avx512vbmi,avx512vbmi2"))) stat
     for (size_t at = 0; at < n && have < room; at += WIDE) {
         __m512i x = _mm512_maskz_loadu_epi8(sherd__bytes_mask(n - at), in + at);
         __mmask64 kept = _mm512_mask_cmplt_epu8_mask(sherd__bytes_mask(n - at), x, limit);
-        size_t more = least((size_t)__builtin_popcountll(kept), room - have);
+        size_t more = sherd__least((size_t)__builtin_popcountll(kept), room - have);
         x = _mm512_maskz_compress_epi8(kept, x);
         store(x, room - have >= WIDE ? WIDE : more, out + have);
         have += more;

@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "core/pieces.h"
 #include "core/wipe.h"
 #include "crypto/seeded.h"
 #include "matrix/residue_bytes.h"
@@ -21,16 +22,6 @@ enum {
     RIGHT_COLS = SHERD__DRAWN_RIGHT_COLS,
     HEAD = SHERD__SEED_BYTES + 2
 };
-
-static size_t pieces(size_t n, size_t each)
-{
-    return n / each + (n % each != 0);
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static uint32_t cols_of(const uint8_t *body)
 {
@@ -73,13 +64,13 @@ static int draw(const expansion *e, uint32_t q, size_t row, size_t col, const sh
 /* A block is in tiles already. */
 static int expand_left(const expansion *e, size_t row, size_t col, uint8_t *block)
 {
-    const sherd__drawn b = { true, least(LEFT_ROWS, e->rows - row),
-                             least(LEFT_COLS, e->cols - col) };
-    const size_t tiles = pieces(e->cols, STEP), n = pieces(b.cols, STEP) * LEN;
+    const sherd__drawn b = { true, sherd__least(LEFT_ROWS, e->rows - row),
+                             sherd__least(LEFT_COLS, e->cols - col) };
+    const size_t tiles = sherd__pieces(e->cols, STEP), n = sherd__pieces(b.cols, STEP) * LEN;
     int err = SHERD_OK;
     for (uint32_t q = 0; q < e->primes && !err; q++) {
         err = draw(e, q, row, col, &b, block);
-        for (size_t i = 0; i < pieces(b.rows, TILE); i++)
+        for (size_t i = 0; i < sherd__pieces(b.rows, TILE); i++)
             memcpy(e->out + (((row / TILE + i) * e->primes + q) * tiles + col / STEP) * LEN,
                    block + i * n, n);
     }
@@ -93,14 +84,14 @@ static void make_signed(uint8_t *x, size_t n, uint8_t p)
 
 static int expand_right(const expansion *e, size_t row, size_t col, uint8_t *block)
 {
-    const sherd__drawn b = { false, least(RIGHT_ROWS, e->rows - row),
-                             least(cols_of(e->body), e->cols - col) };
-    const size_t tiles = pieces(e->rows, STEP);
+    const sherd__drawn b = { false, sherd__least(RIGHT_ROWS, e->rows - row),
+                             sherd__least(cols_of(e->body), e->cols - col) };
+    const size_t tiles = sherd__pieces(e->rows, STEP);
     int err = SHERD_OK;
     for (uint32_t q = 0; q < e->primes && !err; q++) {
         err = draw(e, q, row, col, &b, block);
         make_signed(block, RIGHT_ROWS * RIGHT_COLS, e->body[HEAD + q]);
-        for (size_t i = 0; i < pieces(b.cols, TILE); i++)
+        for (size_t i = 0; i < sherd__pieces(b.cols, TILE); i++)
             sherd__bytes_lay_columns((const int8_t *)block + i * TILE, RIGHT_ROWS, TILE, RIGHT_COLS,
                                      e->out +
                                          (((col / TILE + i) * e->primes + q) * tiles + row / STEP) *

@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "core/bytes.h"
+#include "core/pieces.h"
 #include "core/wipe.h"
 #include "crypto/lagrange.h"
 #include "crypto/lagrange_internal.h"
@@ -87,26 +88,16 @@ int sherd__seeded_weights(uint32_t p, uint32_t shares, uint32_t blocks, uint32_t
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static size_t pieces(size_t n, size_t each)
-{
-    return n / each + (n % each != 0);
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 size_t sherd__drawn_area(const sherd__drawn *b)
 {
-    return b->left ? pieces(b->rows, TILE) * pieces(b->cols, STEP) * LEN
+    return b->left ? sherd__pieces(b->rows, TILE) * sherd__pieces(b->cols, STEP) * LEN
                    : SHERD__DRAWN_RIGHT_ROWS * SHERD__DRAWN_RIGHT_COLS;
 }
 
 size_t sherd__drawn_place(const sherd__drawn *b, size_t i, size_t col)
 {
     if (!b->left) return i * SHERD__DRAWN_RIGHT_COLS + col;
-    return (i / TILE * pieces(b->cols, STEP) + col / STEP) * LEN + i % TILE * STEP;
+    return (i / TILE * sherd__pieces(b->cols, STEP) + col / STEP) * LEN + i % TILE * STEP;
 }
 
 bool sherd__drawn_whole(const sherd__drawn *b)
@@ -133,7 +124,7 @@ int sherd__masks_block(sherd__masks *m, const sherd__mask_id *id, const sherd__s
     memset(out, 0, area);
     for (size_t i = 0; i < b->rows; i++)
         for (size_t c = 0; c < b->cols; c += STEP) {
-            size_t n = least(STEP, b->cols - c);
+            size_t n = sherd__least(STEP, b->cols - c);
             memcpy(out + sherd__drawn_place(b, i, c), from, n);
             from += n;
         }

@@ -12,6 +12,7 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "core/pieces.h"
 #include "matrix/gemm.h"
 #include "matrix/reference.h"
 #include "matrix/view.h"
@@ -113,16 +114,11 @@ static void panel_fini(panel *p)
     sherd__free(p->bad_col);
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static int panel_init(panel *p, size_t n, size_t k, size_t m)
 {
-    n = least(n, ROWS);
-    k = least(k, DEPTH);
-    m = least(m, COLS);
+    n = sherd__least(n, ROWS);
+    k = sherd__least(k, DEPTH);
+    m = sherd__least(m, COLS);
     *p = (panel){ .a = sherd__alloc(n * k * sizeof(double)),
                   .b = sherd__alloc(k * m * sizeof(double)),
                   .product = sherd__alloc(n * m * sizeof(double)),
@@ -152,7 +148,7 @@ static int panel_product(panel *p, sherd_view a, sherd_view b)
     memset(p->bad_row, 0, p->rows * sizeof(bool));
     memset(p->bad_col, 0, p->cols * sizeof(bool));
     do {
-        size_t part = least(k - l, DEPTH);
+        size_t part = sherd__least(k - l, DEPTH);
         double beta = l == 0 ? 0.0 : 1.0;
         sherd__view_dense_f64(sherd_view_sub(a, p->r0, p->rows, l, part), p->a, part);
         sherd__view_dense_f64(sherd_view_sub(b, l, part, p->c0, p->cols), p->b, p->cols);
@@ -176,7 +172,7 @@ static double distance(sherd_view a, sherd_view b, size_t i, size_t j, double c)
     double x[CHUNK], y[CHUNK], sum = 0.0, rest = 0.0;
     sherd_view bt = sherd_view_t(b);
     for (size_t l = 0; l < a.cols; l += CHUNK) {
-        size_t n = least(a.cols - l, CHUNK);
+        size_t n = sherd__least(a.cols - l, CHUNK);
         sherd__view_row_f64(a, i, l, n, x);
         sherd__view_row_f64(bt, j, l, n, y);
         for (size_t t = 0; t < n; t++) {
@@ -250,8 +246,8 @@ int sherd__compare_product(sherd_view a, sherd_view b, const double *c, size_t l
     if (err != 0) err = sherd__fail_memory(d, "the panels of a comparison");
     for (p.r0 = 0; p.r0 < a.rows && err == 0; p.r0 += ROWS)
         for (p.c0 = 0; p.c0 < b.cols && err == 0; p.c0 += COLS) {
-            p.rows = least(a.rows - p.r0, ROWS);
-            p.cols = least(b.cols - p.c0, COLS);
+            p.rows = sherd__least(a.rows - p.r0, ROWS);
+            p.cols = sherd__least(b.cols - p.c0, COLS);
             err = panel_product(&p, a, b);
             if (err != 0) break;
             sherd__compare_rows(&sum, c + p.r0 * ldc + p.c0, ldc, p.product, p.cols,

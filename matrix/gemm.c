@@ -17,6 +17,7 @@
 #include "core/bytes.h"
 #include "core/clock.h"
 #include "core/diag.h"
+#include "core/pieces.h"
 #include "matrix/blas_room.h"
 #include "matrix/clones.h"
 
@@ -27,11 +28,6 @@
 #define PIECE ((size_t)1 << 30)
 
 static atomic_uint_fast64_t calls;
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Sets c = beta*c, without reading c if beta = 0. */
 static void scale(size_t n, size_t m, double beta, double *c, size_t ldc)
@@ -108,8 +104,8 @@ static int blas(size_t n, size_t k, size_t m, left a, const double *b, size_t ld
         for (size_t j = 0; j < m; j += PIECE)
             for (size_t l = 0; l < k; l += PIECE)
                 cblas_dgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans, CblasNoTrans,
-                            (int)least(n - i, PIECE), (int)least(m - j, PIECE),
-                            (int)least(k - l, PIECE), 1.0, element(a, i, l), (int)a.ld,
+                            (int)sherd__least(n - i, PIECE), (int)sherd__least(m - j, PIECE),
+                            (int)sherd__least(k - l, PIECE), 1.0, element(a, i, l), (int)a.ld,
                             b + l * ldb + j, (int)ldb, l == 0 ? beta : 1.0, c + i * ldc + j,
                             (int)ldc);
     if (alone) pthread_mutex_unlock(&turn);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/pieces.h"
 #include "core/wipe.h"
 #include "matrix/clones.h"
 #include "matrix/residue_bytes_kernels.h"
@@ -26,30 +27,20 @@ _Static_assert((int64_t)TERMS * 255 * 128 <= INT32_MAX, "sums of 32 bits");
 
 const uint32_t sherd__byte_primes[SHERD__BYTE_PRIMES] = { 251, 241, 239, 233, 229, 227, 223, 211 };
 
-static size_t pieces(size_t all, size_t each)
-{
-    return (all + each - 1) / each;
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- layout ---------------------------------------------------------------------------------- */
 
 size_t sherd__bytes_laid(size_t lines, size_t k)
 {
-    return pieces(lines, TILE) * pieces(k, STEP) * LEN;
+    return sherd__pieces(lines, TILE) * sherd__pieces(k, STEP) * LEN;
 }
 
 void sherd__bytes_lay_rows(const uint8_t *in, size_t n, size_t k, size_t stride, uint8_t *out)
 {
     for (size_t first = 0; first < n; first += TILE)
         for (size_t from = 0; from < k; from += STEP, out += LEN) {
-            size_t terms = least(STEP, k - from);
+            size_t terms = sherd__least(STEP, k - from);
             if (terms < STEP || n - first < TILE) memset(out, 0, LEN);
-            for (size_t r = 0; r < least(TILE, n - first); r++)
+            for (size_t r = 0; r < sherd__least(TILE, n - first); r++)
                 memcpy(out + r * STEP, in + (first + r) * stride + from, terms);
         }
 }
@@ -71,10 +62,10 @@ SHERD__CLONES
 static void lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out,
                         size_t strip)
 {
-    for (size_t from = 0; from < pieces(k, STEP) * STEP; from += 4)
+    for (size_t from = 0; from < sherd__pieces(k, STEP) * STEP; from += 4)
         for (size_t c = 0; c < m; c += TILE) {
-            size_t rows = from < k ? least(4, k - from) : 0;
-            lay_group(in + (rows ? from : 0) * stride + c, rows, least(TILE, m - c), stride,
+            size_t rows = from < k ? sherd__least(4, k - from) : 0;
+            lay_group(in + (rows ? from : 0) * stride + c, rows, sherd__least(TILE, m - c), stride,
                       out + c / TILE * strip + from * TILE);
         }
 }
@@ -105,7 +96,7 @@ static void add_tile(const uint8_t *a, size_t stride, int16_t b[STEP][TILE], int
 static void sum_any(const sherd__bytes_piece *t)
 {
     int16_t laid[STEP][TILE];
-    size_t down = pieces(t->rows, TILE), across = pieces(t->cols, TILE);
+    size_t down = sherd__pieces(t->rows, TILE), across = sherd__pieces(t->cols, TILE);
     if (!t->more) memset(t->sums, 0, down * TILE * BYTES_WIDE * sizeof *t->sums);
     for (size_t c = 0; c < across; c++)
         for (size_t s = 0; s < t->steps; s++) {
@@ -194,7 +185,7 @@ void sherd__bytes_lay_columns_at(const int8_t *in, size_t rows, size_t m, size_t
     assert(from % STEP == 0 && from <= k && rows <= k - from);
     assert(rows % STEP == 0 || from + rows == k);
     kernels_of(sherd__bytes_path_here())
-        ->lay(in, rows, m, stride, out + from * TILE, strip ? strip : pieces(k, STEP) * LEN);
+        ->lay(in, rows, m, stride, out + from * TILE, strip ? strip : sherd__pieces(k, STEP) * LEN);
 }
 
 void sherd__bytes_lay_columns(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out)
@@ -222,14 +213,15 @@ static bool stopped(const sherd__bytes_product *x)
 static void sum_edge(const part *t, sherd__bytes_piece piece, const uint8_t *a, size_t terms)
 {
     uint8_t laid[BYTES_DEEP * LEN] __attribute__((aligned(64)));
-    piece.steps = pieces(terms, STEP);
+    piece.steps = sherd__pieces(terms, STEP);
     sherd__bytes_lay_rows(a, piece.rows, terms, t->x->a_ld, laid);
     piece.left = laid;
     piece.row = STEP;
     piece.tile = LEN;
     piece.left_strip = piece.steps * LEN;
     t->kernels->sum(&piece);
-    sherd__wipe(laid, pieces(piece.rows, TILE) * piece.left_strip); /* may be terms of an operand */
+    sherd__wipe(laid, sherd__pieces(piece.rows, TILE) *
+                          piece.left_strip); /* may be terms of an operand */
 }
 
 /* Adds products of rows of A that are not laid out. Complete tiles are multiplied where they are.
@@ -264,25 +256,25 @@ static void multiply_piece(void *ctx, size_t i, unsigned thread)
     int32_t sums[BYTES_HIGH * BYTES_WIDE] __attribute__((aligned(64)));
     const part *t = ctx;
     const sherd__bytes_product *x = t->x;
-    const size_t across = pieces(x->m, BYTES_WIDE);
+    const size_t across = sherd__pieces(x->m, BYTES_WIDE);
     const size_t row = i / across * BYTES_HIGH, col = i % across * BYTES_WIDE;
     sherd__bytes_piece piece = { .row = STEP,
                                  .tile = LEN,
                                  .left_strip = t->a_strip,
                                  .right_strip = t->b_strip,
-                                 .rows = least(BYTES_HIGH, x->n - row),
-                                 .cols = least(BYTES_WIDE, x->m - col),
+                                 .rows = sherd__least(BYTES_HIGH, x->n - row),
+                                 .cols = sherd__least(BYTES_WIDE, x->m - col),
                                  .sums = sums };
     (void)thread;
     for (size_t at = 0; at < t->steps; at += BYTES_DEEP) {
         const size_t tile = t->from + at;
         if (stopped(x)) return;
         piece.right = x->b + col / TILE * t->b_strip + tile * LEN;
-        piece.steps = least(BYTES_DEEP, t->steps - at);
+        piece.steps = sherd__least(BYTES_DEEP, t->steps - at);
         piece.more = at > 0;
         if (x->a_ld) {
             sum_rows(t, &piece, x->a + row * x->a_ld + tile * STEP,
-                     least(piece.steps * STEP, x->k - tile * STEP));
+                     sherd__least(piece.steps * STEP, x->k - tile * STEP));
         } else {
             piece.left = x->a + row / TILE * t->a_strip + tile * LEN;
             t->kernels->sum(&piece);
@@ -295,7 +287,7 @@ static void multiply_piece(void *ctx, size_t i, unsigned thread)
 
 int sherd__bytes_multiply(const sherd__bytes_product *x, sherd__team *team)
 {
-    const size_t all = pieces(x->k, STEP);
+    const size_t all = sherd__pieces(x->k, STEP);
     part t = { .x = x,
                .kernels = kernels_of(sherd__bytes_path_here()),
                .a_strip = x->a_strip ? x->a_strip : all * LEN,
@@ -305,9 +297,9 @@ int sherd__bytes_multiply(const sherd__bytes_product *x, sherd__team *team)
     assert(x->a_ld == 0 || x->n <= 1 || x->a_ld >= x->k);
     for (size_t r = 0; r < x->n && x->k == 0 && !x->add; r++) memset(x->out + r * x->ld, 0, x->m);
     for (; t.from < all && x->n && x->m; t.from += t.steps) {
-        t.steps = least(TERMS / STEP, all - t.from);
-        sherd__team_run(team, pieces(x->n, BYTES_HIGH) * pieces(x->m, BYTES_WIDE), multiply_piece,
-                        &t);
+        t.steps = sherd__least(TERMS / STEP, all - t.from);
+        sherd__team_run(team, sherd__pieces(x->n, BYTES_HIGH) * sherd__pieces(x->m, BYTES_WIDE),
+                        multiply_piece, &t);
         if (stopped(x)) return SHERD_EINTERRUPTED;
         t.add = true;
     }

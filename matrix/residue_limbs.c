@@ -22,6 +22,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "core/pieces.h"
 #include "matrix/clones.h"
 #include "matrix/residue_limbs_kernels.h"
 
@@ -35,19 +36,9 @@ enum {
 _Static_assert(SHERD__LIMBS_MOST == (size_t)LIMBS * ROWS * DEPTH && COLS <= ROWS, "room");
 _Static_assert(3 * 255 * 255 <= UINT32_MAX / DEPTH, "sums of 32 bits");
 
-static size_t pieces(size_t all, size_t each)
-{
-    return (all + each - 1) / each;
-}
-
 static bool stopped(const sherd__limbs *x)
 {
     return x->stop && atomic_load_explicit(x->stop, memory_order_relaxed);
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 /* ---- kernels for any processor --------------------------------------------------------------- */
@@ -64,7 +55,7 @@ static bool sort_rows(const uint8_t *in, size_t rows, size_t k, size_t stride, u
     for (size_t c = 0; c < k; c += LIMBS_STEP, strip += LIMBS * LIMBS_LIMB) {
         memset(strip, 0, LIMBS * LIMBS_LIMB);
         for (size_t r = 0; r < rows; r++)
-            for (size_t i = 0; i < least(LIMBS_STEP, k - c); i++) {
+            for (size_t i = 0; i < sherd__least(LIMBS_STEP, k - c); i++) {
                 const uint8_t *at = in + r * stride + LIMBS * (c + i);
                 bad |= value_at(at) >= p;
                 for (size_t l = 0; l < LIMBS; l++)
@@ -81,7 +72,7 @@ static bool sort_columns(const uint8_t *in, size_t cols, size_t k, size_t stride
     for (size_t r = 0; r < k; r += LIMBS_STEP, out += LIMBS * LIMBS_LIMB) {
         for (size_t i = 0; i < WIDE / LIMBS_TILE; i++)
             memset(out + i * strip, 0, LIMBS * LIMBS_LIMB);
-        for (size_t q = 0; q < least(LIMBS_STEP, k - r); q++)
+        for (size_t q = 0; q < sherd__least(LIMBS_STEP, k - r); q++)
             for (size_t c = 0; c < cols; c++) {
                 const uint8_t *at = in + (r + q) * stride + LIMBS * c;
                 uint8_t *to = out + c / LIMBS_TILE * strip + q / 4 * LIMBS_STEP +
@@ -160,8 +151,8 @@ static void multiply(const sherd__limbs_piece *t)
         for (size_t row = 0; row < t->rows; row += LIMBS_TILE) {
             sherd__limbs_sums(t->left + row / LIMBS_TILE * t->strip,
                               t->right + col / LIMBS_TILE * t->strip, t->steps, sums);
-            put(sums, t, least(LIMBS_TILE, t->rows - row), least(LIMBS_TILE, t->cols - col),
-                t->out + row * t->stride + LIMBS * col);
+            put(sums, t, sherd__least(LIMBS_TILE, t->rows - row),
+                sherd__least(LIMBS_TILE, t->cols - col), t->out + row * t->stride + LIMBS * col);
         }
 }
 
@@ -195,7 +186,7 @@ static const sherd__limbs_kernels *chosen(void)
 /* Returns the bytes of a strip of k terms. */
 static size_t strip_of(size_t k)
 {
-    return pieces(least(k, DEPTH), LIMBS_STEP) * LIMBS * LIMBS_LIMB;
+    return sherd__pieces(sherd__least(k, DEPTH), LIMBS_STEP) * LIMBS * LIMBS_LIMB;
 }
 
 /* An operand: A, whose rows become strips, or B, whose columns do. Columns of a matrix, B's or
@@ -220,7 +211,7 @@ static side right_of(const sherd__limbs *x)
 
 static size_t strips_of(const side *s, size_t len)
 {
-    return pieces(len, s->each) * (s->each / LIMBS_TILE);
+    return sherd__pieces(len, s->each) * (s->each / LIMBS_TILE);
 }
 
 /* Returns the bytes of the side for k terms, sorted. */
@@ -232,8 +223,8 @@ static size_t bytes_of(const side *s, size_t k)
 void sherd__limbs_room(const sherd__limbs *x, size_t *left, size_t *right)
 {
     const side a = left_of(x), b = right_of(x);
-    *left = strips_of(&a, least(x->n, ROWS)) * strip_of(x->k);
-    *right = strips_of(&b, least(x->m, COLS)) * strip_of(x->k);
+    *left = strips_of(&a, sherd__least(x->n, ROWS)) * strip_of(x->k);
+    *right = strips_of(&b, sherd__least(x->m, COLS)) * strip_of(x->k);
 }
 
 size_t sherd__limbs_sorted_left(const sherd__limbs *x)
@@ -263,7 +254,7 @@ static void sort_some(void *ctx, size_t i, unsigned thread)
     sorting *s = ctx;
     const side *of = s->side;
     const size_t each = of->each, stride = LIMBS * of->width, at = s->first + each * i;
-    const size_t n = least(each, s->len - each * i), strip = strip_of(s->k);
+    const size_t n = sherd__least(each, s->len - each * i), strip = strip_of(s->k);
     uint8_t *out = s->strips + each / LIMBS_TILE * strip * i;
     (void)thread;
     bool bad = each == WIDE ? s->kernels->sort_columns(of->in + s->from * stride + LIMBS * at, n,
@@ -277,7 +268,7 @@ static void sort_some(void *ctx, size_t i, unsigned thread)
 
 static bool sort(sorting *s, sherd__team *team)
 {
-    sherd__team_run(team, pieces(s->len, s->side->each), sort_some, s);
+    sherd__team_run(team, sherd__pieces(s->len, s->side->each), sort_some, s);
     return !s->bad;
 }
 
@@ -287,7 +278,7 @@ static int sort_all(const sherd__limbs *x, const side *of, const side *whole, si
 {
     sorting s = { .kernels = chosen(), .side = of, .len = of->len, .p = x->p };
     for (; s.from < x->k; s.from += DEPTH) {
-        s.k = least(DEPTH, x->k - s.from);
+        s.k = sherd__least(DEPTH, x->k - s.from);
         if (stopped(x)) return SHERD_EINTERRUPTED;
         s.strips = out + bytes_of(whole, s.from) + first * strip_of(s.k);
         if (!sort(&s, team)) return SHERD_EFRAME;
@@ -327,14 +318,14 @@ static size_t ld_of(const sherd__limbs *x)
 static void multiply_piece(void *ctx, size_t i, unsigned thread)
 {
     const part *t = ctx;
-    const size_t across = pieces(t->cols, WIDE), stride = LIMBS * ld_of(t->x);
+    const size_t across = sherd__pieces(t->cols, WIDE), stride = LIMBS * ld_of(t->x);
     const size_t row = i / across * HIGH, col = i % across * WIDE;
     const sherd__limbs_piece piece = { .left = t->left + row / LIMBS_TILE * t->strip,
                                        .right = t->right + col / LIMBS_TILE * t->strip,
                                        .strip = t->strip,
-                                       .steps = pieces(t->k, LIMBS_STEP),
-                                       .rows = least(HIGH, t->rows - row),
-                                       .cols = least(WIDE, t->cols - col),
+                                       .steps = sherd__pieces(t->k, LIMBS_STEP),
+                                       .rows = sherd__least(HIGH, t->rows - row),
+                                       .cols = sherd__least(WIDE, t->cols - col),
                                        .p = t->x->p,
                                        .add = t->from > 0 || t->x->add,
                                        .out = t->x->out + (t->row + row) * stride +
@@ -362,10 +353,11 @@ static int multiply_part(part *t, sherd__team *team, uint8_t *left, uint8_t *rig
     t->left = strips(t, &a, x->sorted_a, t->row, t->rows, team, left);
     for (t->col = 0; t->left && t->col < x->m; t->col += COLS) {
         if (stopped(x)) return SHERD_EINTERRUPTED;
-        t->cols = least(COLS, x->m - t->col);
+        t->cols = sherd__least(COLS, x->m - t->col);
         t->right = strips(t, &b, x->sorted_b, t->col, t->cols, team, right);
         if (!t->right) return SHERD_EFRAME;
-        sherd__team_run(team, pieces(t->rows, HIGH) * pieces(t->cols, WIDE), multiply_piece, t);
+        sherd__team_run(team, sherd__pieces(t->rows, HIGH) * sherd__pieces(t->cols, WIDE),
+                        multiply_piece, t);
     }
     return t->left ? SHERD_OK : SHERD_EFRAME;
 }
@@ -376,11 +368,11 @@ int sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *lef
         memset(x->out + LIMBS * row * ld_of(x), 0, LIMBS * x->m);
     for (size_t row = 0; row < x->n; row += ROWS)
         for (size_t from = 0; from < x->k; from += DEPTH) {
-            size_t k = least(DEPTH, x->k - from);
+            size_t k = sherd__least(DEPTH, x->k - from);
             part t = { .x = x,
                        .kernels = chosen(),
                        .row = row,
-                       .rows = least(ROWS, x->n - row),
+                       .rows = sherd__least(ROWS, x->n - row),
                        .from = from,
                        .k = k,
                        .strip = strip_of(k) };

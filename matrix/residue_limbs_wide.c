@@ -16,6 +16,7 @@ const sherd__limbs_kernels *sherd__limbs_wide(bool tiles)
 #include <immintrin.h>
 #include <string.h>
 
+#include "core/pieces.h"
 #include "matrix/tiles.h"
 
 #define TILES SHERD__TILES
@@ -262,11 +263,6 @@ INLINED void put(const uint32_t *sums, const field *f, bool add, size_t rows, si
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Computes all elements of the piece, with sums by AMX or by any processor's instructions. */
 INLINED void multiply(const sherd__limbs_piece *t, bool tiles)
 {
@@ -278,8 +274,8 @@ INLINED void multiply(const sherd__limbs_piece *t, bool tiles)
             const uint8_t *b = t->right + col / LIMBS_TILE * t->strip;
             if (tiles) add_up(a, b, t->steps, sums);
             else sherd__limbs_sums(a, b, t->steps, sums);
-            put(sums, &f, t->add, least(LIMBS_TILE, t->rows - row),
-                least(LIMBS_TILE, t->cols - col), t->out + row * t->stride + LIMBS * col,
+            put(sums, &f, t->add, sherd__least(LIMBS_TILE, t->rows - row),
+                sherd__least(LIMBS_TILE, t->cols - col), t->out + row * t->stride + LIMBS * col,
                 t->stride);
         }
 }

@@ -15,6 +15,7 @@
 
 #include "core/alloc.h"
 #include "core/bytes.h"
+#include "core/pieces.h"
 #include "matrix/tiled_internal.h"
 
 /* Panels of A in a part: about 200 KB with pieces of full depth; twice as many if each part makes
@@ -60,11 +61,6 @@ static const sherd__tiles *tiles_of(sherd_dtype type)
 static size_t ceil_of(size_t n, size_t by)
 {
     return n / by + (n % by != 0);
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 static size_t most(size_t a, size_t b)
@@ -135,10 +131,10 @@ static void cut_parts(job *j, unsigned threads)
     j->direct_b = j->direct_b && a_stays;
     j->order = a_stays ? SHERD__PAST_A : b_stays ? SHERD__PAST_B : SHERD__BY_PIECES;
     j->row_parts = a_stays || b_stays ? 1 : ceil_of(j->rows, again ? 2 * PANELS : PANELS);
-    j->col_parts = ready_a && !b_stays ? least(j->cols, ceil_of(want, j->row_parts)) : 1;
+    j->col_parts = ready_a && !b_stays ? sherd__least(j->cols, ceil_of(want, j->row_parts)) : 1;
     if (j->row_parts * j->col_parts < want)
-        j->row_parts = least(j->rows, ceil_of(want, j->col_parts));
-    if (!a_stays) j->row_parts = least(j->rows, ceil_of(j->row_parts, threads) * threads);
+        j->row_parts = sherd__least(j->rows, ceil_of(want, j->col_parts));
+    if (!a_stays) j->row_parts = sherd__least(j->rows, ceil_of(j->row_parts, threads) * threads);
     j->share_a = !j->direct_a && small_a && (j->col_parts > 1 || a_stays);
     j->shared_b = j->direct_b                                ? j->m / j->t->cols
                   : small_b && (j->row_parts > 1 || b_stays) ? 0
@@ -257,7 +253,7 @@ static void turn_columns(void *ctx, size_t i, unsigned thread)
 {
     const turning *t = ctx;
     const sherd__tiled *p = t->p;
-    size_t n = p->a.rows, col = i * COLUMNS, cols = least(p->b.cols - col, COLUMNS);
+    size_t n = p->a.rows, col = i * COLUMNS, cols = sherd__least(p->b.cols - col, COLUMNS);
     char *c = (char *)p->c + col * sherd_dtype_size(p->type);
     (void)thread;
     for (size_t r = 0; r < n; r++)

@@ -8,14 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/pieces.h"
 #include "matrix/tiled_internal.h"
 
 #define LINE SHERD__TILED_LINE
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static const void *element(const sherd_view *v, size_t r, size_t c)
 {
@@ -59,7 +55,7 @@ static void pack_a(const sherd__tiled_job *j, size_t piece, size_t r, char *to)
 
 static void pack_b(const sherd__tiled_job *j, size_t piece, size_t c, char *to)
 {
-    size_t col = c * j->t->cols, cols = least(j->m - col, j->t->cols);
+    size_t col = c * j->t->cols, cols = sherd__least(j->m - col, j->t->cols);
     size_t l = step_of(j, piece), k = step_of(j, piece + 1) - l;
     if (j->b_rows)
         j->read_b->strip(element(&j->p->b, l, col), j->p->b.row_stride, k, cols, j->t->cols, to);
@@ -114,7 +110,8 @@ static sherd__ahead ahead_in_b(const sherd__tiled_job *j, size_t piece, size_t c
     size_t in_line = LINE / sherd_dtype_size(j->p->b.dtype), col = c * j->t->cols;
     size_t l = piece < j->depths ? step_of(j, piece) : 0;
     ptrdiff_t size = (ptrdiff_t)sherd_dtype_size(j->p->b.dtype);
-    size_t at = col + least(i * in_line, j->t->cols - 1); /* rows may begin anywhere in a line */
+    size_t at = col +
+                sherd__least(i * in_line, j->t->cols - 1); /* rows may begin anywhere in a line */
     if (piece >= j->depths || c >= j->shared_b) return nothing;
     if (j->b_rows && i * in_line <= j->t->cols && at < j->m)
         return (sherd__ahead){ element(&j->p->b, l, at), j->p->b.row_stride * size };
@@ -168,7 +165,7 @@ static void add_tile(const part *s, size_t piece, size_t r, size_t c, panel a, p
     size_t k = step_of(j, piece + 1) - step_of(j, piece);
     size_t at = (row - row_of(j, s->r0)) * s->ldc + col - s->c0 * j->t->cols;
     sherd__tile tile = { .rows = (unsigned)rows,
-                         .cols = (unsigned)least(j->m - col, j->t->cols),
+                         .cols = (unsigned)sherd__least(j->m - col, j->t->cols),
                          .k = k,
                          .a = a.at,
                          .a_stride = a.stride,
@@ -185,7 +182,7 @@ static void finish(const part *s, size_t r0, size_t r1)
 {
     const sherd__tiled_job *j = s->j;
     size_t row = row_of(j, r0), rows = row_of(j, r1) - row, col = s->c0 * j->t->cols;
-    size_t cols = least(j->m, s->c1 * j->t->cols) - col;
+    size_t cols = sherd__least(j->m, s->c1 * j->t->cols) - col;
     char *c = s->c + (row - row_of(j, s->r0)) * s->ldc * j->t->size;
     for (size_t i = 0; i < rows && j->depths == 0 && !j->p->add; i++)
         memset(c + i * s->ldc * j->t->size, 0, cols * j->t->size);

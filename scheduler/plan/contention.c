@@ -15,6 +15,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/pieces.h"
 #include "core/signals.h"
 #include "matrix/gemm.h"
 #include "matrix/residue.h"
@@ -43,11 +44,6 @@ struct sherd__contention {
     unsigned others;
     member members[]; /* [0]: the caller's */
 };
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static size_t lines(size_t bytes)
 {
@@ -156,8 +152,8 @@ static sherd__contention_work part_of(const sherd__contention_work *w)
 {
     size_t inner = w->in == SHERD__IN_BYTES ? BYTES_MOST : w->in ? SHERD__LIMBS_DEPTH : SIDE_MOST;
     size_t rows = w->in ? ROWS_MOST : SIDE_MOST, cols = w->in ? COLS_MOST : SIDE_MOST;
-    return (sherd__contention_work){ least(w->rows, rows), least(w->inner, inner),
-                                     least(w->cols, cols), w->in };
+    return (sherd__contention_work){ sherd__least(w->rows, rows), sherd__least(w->inner, inner),
+                                     sherd__least(w->cols, cols), w->in };
 }
 
 static void start_others(sherd__contention *c, unsigned others)

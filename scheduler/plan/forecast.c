@@ -19,6 +19,7 @@
 #include "core/hooks.h"
 #include "core/memory.h"
 #include "core/options.h"
+#include "core/pieces.h"
 #include "matrix/gemm.h"
 #include "matrix/residue_limbs.h"
 #include "matrix/view.h"
@@ -50,11 +51,6 @@ static int ask(const sherd_forecast_options *f)
 }
 
 /* --- speeds ---------------------------------------------------------------------------------- */
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 #define OWN_MOST 640u /* rows and columns of a product that is timed */
 #define OWN_ROUNDS 3
@@ -96,9 +92,9 @@ static double speed_by_cores(size_t n, size_t k, size_t m)
 /* Returns the speed of a product on this machine, with all of its threads. */
 static double own_speed(size_t n, size_t k, size_t m, const sherd_forecast_options *f)
 {
-    n = least(n, OWN_MOST);
-    k = least(k, OWN_MOST);
-    m = least(m, OWN_MOST);
+    n = sherd__least(n, OWN_MOST);
+    k = sherd__least(k, OWN_MOST);
+    m = sherd__least(m, OWN_MOST);
     if (n == 0 || k == 0 || m == 0) return 1;
     double clock = speed_by_clock(n, k, m, f), cores = ask(f) ? 0 : speed_by_cores(n, k, m);
     double best = clock > cores ? clock : cores;
@@ -320,7 +316,7 @@ static double times(double seconds, uint64_t all, uint64_t part)
 static int calibrate_part(sherd__calibration *out, const forecast *w, const sherd__traffic *t,
                           const sherd_hooks *hooks)
 {
-    size_t rows = least(w->a.rows, PART_SIDE), cols = least(w->b.cols, PART_SIDE);
+    size_t rows = sherd__least(w->a.rows, PART_SIDE), cols = sherd__least(w->b.cols, PART_SIDE);
     sherd_view a = sherd_view_sub(w->a, 0, rows, 0, w->a.cols);
     sherd_view b = sherd_view_sub(w->b, 0, w->b.rows, 0, cols);
     double *c = sherd__calloc(rows * cols, sizeof *c);

@@ -9,6 +9,7 @@
 
 #include "core/cpu.h"
 #include "core/diag.h"
+#include "core/pieces.h"
 #include "crypto/inner.h"
 #include "matrix/residue.h"
 #include "scheduler/plan/cost.h"
@@ -172,19 +173,14 @@ uint32_t sherd__share_code_seeds(const sherd__prepared *p, const sherd__nodes *n
 
 /* --- its time -------------------------------------------------------------------------------- */
 
-static size_t part_of(size_t all, uint32_t blocks)
-{
-    return all ? (all - 1) / blocks + 1 : 0;
-}
-
 size_t sherd__share_code_rows(const sherd__prepared *p, size_t rows)
 {
-    return p->coded_by->cut == SHERD__CUT_ROWS ? part_of(rows, p->code.blocks) : rows;
+    return p->coded_by->cut == SHERD__CUT_ROWS ? sherd__pieces(rows, p->code.blocks) : rows;
 }
 
 size_t sherd__share_code_depth(const sherd__prepared *p, size_t cols)
 {
-    return p->coded_by->cut == SHERD__CUT_ROWS ? cols : part_of(cols, p->code.blocks);
+    return p->coded_by->cut == SHERD__CUT_ROWS ? cols : sherd__pieces(cols, p->code.blocks);
 }
 
 #define TYPICAL_GFLOPS 50 /* of a node that declares no rate */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/pieces.h"
 #include "core/wipe.h"
 #include "schemes/share/bytes.h"
 #include "schemes/share/bytes_state.h"
@@ -22,16 +23,6 @@ enum {
 };
 
 #define CACHE_BYTES ((size_t)16 << 20) /* for chunks of B, unless four of them are larger */
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t pieces(size_t n, size_t each)
-{
-    return n / each + (n % each != 0);
-}
 
 size_t sherd__share_bytes_laid(const share *d, size_t lines, size_t terms)
 {
@@ -60,9 +51,9 @@ static block block_of(const share_source *of, bool left, size_t row, size_t col,
     const share_span *span = of->span;
     block b = { .of = of,
                 .row = row,
-                .rows = least(left ? LEFT_ROWS : RIGHT_ROWS, span->rows - row),
+                .rows = sherd__least(left ? LEFT_ROWS : RIGHT_ROWS, span->rows - row),
                 .col = col,
-                .cols = least(wide, span->cols - col) };
+                .cols = sherd__least(wide, span->cols - col) };
     b.drawn = (sherd__drawn){ left, b.rows, b.cols };
     b.area = sherd__drawn_area(&b.drawn);
     return b;
@@ -72,7 +63,7 @@ static block block_of(const share_source *of, bool left, size_t row, size_t col,
 static void load_columns(const share_operand *o, const share_span *span, size_t row, size_t col,
                          size_t n, double *out)
 {
-    size_t there = col < o->v.cols ? least(n, o->v.cols - col) : 0;
+    size_t there = col < o->v.cols ? sherd__least(n, o->v.cols - col) : 0;
     if (there) sherd__fixed_row(&o->fixed, o->v, span->from + span->at + row, col, there, out);
     memset(out + there, 0, (n - there) * sizeof *out);
 }
@@ -87,7 +78,7 @@ static int load(bytes_scratch *s, const block *b, sherd__binding_hash *h)
     if (!sherd__drawn_whole(&b->drawn)) memset(s->data, 0, o->blocks * AREA * sizeof *s->data);
     for (size_t i = 0; i < b->rows; i++) {
         for (size_t c = 0; c < b->cols; c += STEP) {
-            size_t count = 0, n = least(STEP, b->cols - c);
+            size_t count = 0, n = sherd__least(STEP, b->cols - c);
             for (size_t j = 0; j < o->blocks && span->block_cols; j++)
                 load_columns(o, span, b->row + i, j * span->block_cols + b->col + c, n,
                              s->data + j * AREA + sherd__drawn_place(&b->drawn, i, c));
@@ -202,7 +193,7 @@ static void project_left(const share *d, bytes_scratch *s, const block *b, const
                 for (size_t c = 0; c < b->cols; c += STEP)
                     sherd__bytes_project(r + q * CHECKS * rows + b->row + i, rows,
                                          term_of(s, o, q, j) + sherd__drawn_place(&b->drawn, i, c),
-                                         least(TILE, b->rows - i), STEP, STEP,
+                                         sherd__least(TILE, b->rows - i), STEP, STEP,
                                          s->sums + q * CHECKS * ld + j * LEFT_COLS + c, ld);
 }
 
@@ -269,11 +260,12 @@ static void encode_left(const share *d, const bytes_scratch *s, const block *b,
                         uint8_t *const *shares)
 {
     const share_operand *o = b->of->o;
-    const size_t tiles = pieces(b->of->span->cols, STEP), n = pieces(b->cols, STEP) * LEN;
+    const size_t tiles = sherd__pieces(b->of->span->cols, STEP),
+                 n = sherd__pieces(b->cols, STEP) * LEN;
     const uint8_t *in[SHERD__LCC_BLOCKS_MAX];
     uint8_t *out[SHERD__LCC_SHARES_MAX];
     for (uint32_t q = 0; q < d->p.primes_len; q++)
-        for (size_t i = 0; i < pieces(b->rows, TILE); i++) {
+        for (size_t i = 0; i < sherd__pieces(b->rows, TILE); i++) {
             size_t strip = b->row / TILE + i;
             size_t at = ((strip * d->p.primes_len + q) * tiles + b->col / STEP) * LEN;
             for (uint32_t j = 0; j < o->terms; j++) in[j] = term_of(s, o, q, j) + i * n;
@@ -298,12 +290,12 @@ static void encode_right(const share *d, const bytes_scratch *s, const block *b,
                          uint8_t *const *shares)
 {
     const share_operand *o = b->of->o;
-    const size_t tiles = pieces(b->of->span->rows, STEP);
+    const size_t tiles = sherd__pieces(b->of->span->rows, STEP);
     uint8_t laid[SHERD__LCC_BLOCKS_MAX][LEN], *in[SHERD__LCC_BLOCKS_MAX];
     uint8_t *out[SHERD__LCC_SHARES_MAX];
     for (uint32_t j = 0; j < o->terms; j++) in[j] = laid[j];
     for (uint32_t q = 0; q < d->p.primes_len; q++)
-        for (size_t i = 0; i < pieces(b->cols, TILE); i++) {
+        for (size_t i = 0; i < sherd__pieces(b->cols, TILE); i++) {
             size_t strip = b->col / TILE + i;
             size_t at = ((strip * d->p.primes_len + q) * tiles + b->row / STEP) * LEN;
             lay_right(s, b, q, i, in);
@@ -372,7 +364,7 @@ int sherd__share_bytes_pass(const share *d, const share_source *of, uint8_t *con
             err = pass_block(d, &b, out, probe, &hash);
         }
         if (!err && probe && probe->left)
-            settle_left(d, s, of, col, least(wide, span->cols - col), probe->left);
+            settle_left(d, s, of, col, sherd__least(wide, span->cols - col), probe->left);
         if (!err && chunks) err = hold(of->o, span->run + col / wide, &hash);
     }
     if (!err && !chunks) err = hold(of->o, span->run, &hash);
@@ -384,7 +376,7 @@ int sherd__share_bytes_pass(const share *d, const share_source *of, uint8_t *con
 
 size_t sherd__share_bytes_runs(const share *d)
 {
-    return d->depth ? pieces(d->tile_cols, d->bytes->loop_cols) : 0;
+    return d->depth ? sherd__pieces(d->tile_cols, d->bytes->loop_cols) : 0;
 }
 
 void sherd__share_bytes_loop_size(share *d)
@@ -413,7 +405,7 @@ static int fill_chunk(share *d, bytes_chunk *c, uint32_t tile, size_t index)
         const block b = block_of(&of, false, row, index * y->loop_cols, y->loop_cols);
         err = make_terms(d, &y->loop_scratch, &b, &hash);
         for (uint32_t q = 0; q < d->p.primes_len && !err; q++)
-            for (size_t i = 0; i < pieces(b.cols, TILE); i++) {
+            for (size_t i = 0; i < sherd__pieces(b.cols, TILE); i++) {
                 for (uint32_t j = 0; j < d->b.terms; j++)
                     to[j] = c->terms + j * each + (i * d->p.primes_len + q) * part +
                             row / STEP * LEN;
