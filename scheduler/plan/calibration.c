@@ -16,6 +16,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/hooks.h"
+#include "matrix/residue_bytes.h"
 #include "scheduler/plan/kernel_rates.h"
 #include "wire/session.h"
 
@@ -148,6 +149,29 @@ static int measure_fill(measured *r, sherd__calibration *out, uint64_t bytes)
 #define TYPICAL_FOLD 3e9
 #define TYPICAL_FILL 4e9
 
+/* The same of byte residues, on a Zen 4 by VNNI and by AVX2: of shares, and of residues that are
+ * multiplied by the vectors of a check. */
+#define WIDE_CODE 12e9
+#define WIDE_PROJECT 6e9
+#define NARROW_CODE 2e9
+#define NARROW_PROJECT 1.2e9
+#define TYPICAL_PROJECT 4e9 /* of 23 bits: numbers, two trials */
+
+static bool wide(void)
+{
+    return sherd__bytes_path_here() >= SHERD__BYTES_VNNI;
+}
+
+double sherd__calibration_project(const sherd__prepared *p)
+{
+    return !p->bytes ? TYPICAL_PROJECT : wide() ? WIDE_PROJECT : NARROW_PROJECT;
+}
+
+static double code_rate(const sherd__prepared *p)
+{
+    return !p->bytes ? TYPICAL_CODE : wide() ? WIDE_CODE : NARROW_CODE;
+}
+
 static sherd__calibration of_masks(const sherd__kernel_rates *k, const sherd__traffic *t)
 {
     return (sherd__calibration){
@@ -167,7 +191,7 @@ sherd__calibration sherd__calibration_typical(const sherd__prepared *p, const sh
     const sherd__kernel_rates typical = sherd__kernel_rates_typical();
     if (uses_up_masks(p)) return of_masks(&typical, t);
     return (sherd__calibration){
-        .hide_s = (double)t->left / (t->residues ? TYPICAL_CODE : TYPICAL_HIDE),
+        .hide_s = (double)t->left / (t->residues ? code_rate(p) : TYPICAL_HIDE),
         .fold_s = (double)t->answer / TYPICAL_FOLD,
         .fill_s = (double)t->first / TYPICAL_FILL,
     };

@@ -56,5 +56,8 @@ int sherd__calibration_measure(sherd__calibration *out, sherd__prepared *p, cons
 /** Returns what sherd__calibration_measure would measure on a typical machine, from the number of
  *  bytes: right within a factor of two or so. */
 sherd__calibration sherd__calibration_typical(const sherd__prepared *p, const sherd__traffic *t);
+/** Returns the residues of an operand that one core of a typical machine multiplies by the vectors
+ *  of a check, in a second: nothing is measured. */
+double sherd__calibration_project(const sherd__prepared *p);
 
 #endif

@@ -230,6 +230,10 @@ double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices
     t.expanded = (left + first) * seeds;
     t.answer = (uint64_t)(wire * (double)height * (double)m->b.cols);
     const sherd__calibration own = sherd__calibration_typical(p, &t);
+    /* A is encoded for each tile, and multiplied by the vectors of the check each time. */
+    const double checked = (double)p->primes_len *
+                           ((double)m->a.rows * (double)m->a.cols * (double)tiles +
+                            (double)m->b.rows * (double)m->b.cols);
     const sherd__cost_input in = {
         .bytes_out = t.left + t.first,
         .bytes_in = t.answer,
@@ -238,7 +242,7 @@ double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices
         .flops = 2 * rows * depth * cols * p->primes_len * shares,
         .convert_s = t.expanded / sherd__kernel_rates_typical().expand,
         .busiest = 1 / shares,
-        .hide_s = own.hide_s,
+        .hide_s = own.hide_s + checked / sherd__calibration_project(p),
         .fold_s = own.fold_s,
         .fill_s = own.fill_s,
         .positions = positions,

@@ -228,6 +228,34 @@ static void edges_of_tiles_count_in_the_choice(void **state)
     assert_false(in_bytes(edges, &five, &o));
 }
 
+/* Each residue of an operand is multiplied by sixteen vectors on each side, which takes longer than
+ * a product with one column. */
+static void the_check_counts_in_the_choice(void **state)
+{
+    (void)state;
+    enum { N = 3000, K = 1024 };
+    sherd__nodes many = nodes_of(15);
+    sherd_product_options o = coded();
+    sherd__prepared p;
+    uint16_t *zeros = calloc((size_t)N * K, sizeof *zeros);
+    many.remote = true;
+    many.gflops = many.byte_gops = 1e6; /* products and links take nothing */
+    o.link_rate = 1e15;
+    assert_non_null(zeros);
+    assert_true(sherd__bytes_force(SHERD__BYTES_ANY));
+    assert_int_equal(sherd__prepare_multiply(&p,
+                                             &(sherd__matrices){
+                                                 sherd_view_c(zeros, SHERD_U16, N, K),
+                                                 sherd_view_c(zeros, SHERD_U16, K, 1), NULL, 1 },
+                                             &many, &o, NULL),
+                     SHERD_OK);
+    assert_true(sherd__bytes_force(SHERD__BYTES_BEST));
+    assert_false(p.bytes); /* six primes, and as many bytes as of the two that are used */
+    assert_int_equal(p.primes_len, 2);
+    sherd__prepared_fini(&p);
+    free(zeros);
+}
+
 static void bytes_are_used_only_where_all_nodes_multiply_them(void **state)
 {
     (void)state;
@@ -440,6 +468,7 @@ int main(void)
         cmocka_unit_test(seeds_are_in_the_predicted_time),
         cmocka_unit_test(bytes_are_used_where_nodes_multiply_them_faster),
         cmocka_unit_test(edges_of_tiles_count_in_the_choice),
+        cmocka_unit_test(the_check_counts_in_the_choice),
         cmocka_unit_test(bytes_are_used_only_where_all_nodes_multiply_them),
         cmocka_unit_test(products_that_bytes_do_not_support_have_wide_primes),
         cmocka_unit_test(wide_primes_serve_more_nodes_than_the_smallest_prime_has_numbers_for),
