@@ -235,11 +235,7 @@ static int submit_call(sherd__worker *w, task *t)
                              .executor = w->opt.executor,
                              .clock = w->opt.clock,
                              .done = on_called };
-    int err = SHERD_OK;
-    if (w->opt.backend->wait) /* a device copies blocks: what calls of hosted.h settle is settled
-                                 here */
-        err = sherd__task_settle(t->left->fragment, t->right ? t->right->fragment : NULL, &d);
-    if (!err) err = sherd__devices_submit(&w->devices, &t->call, t->left, t->right, &t->on, &d);
+    int err = sherd__devices_submit(&w->devices, &t->call, t->left, t->right, &t->on, &d);
     bool cramped = err == SHERD_ENOMEM && sherd__devices_busy(&w->devices);
     if (cramped && !w->alone) w->alone = t;
     t->cramped |= cramped;

@@ -79,14 +79,15 @@ static double cost_of(const sherd_training *t, double noise)
     return sherd__privacy_cost(&r);
 }
 
-/* Returns the least noise, in two digits, with which an example may be in `times` rounds. */
+/* Returns the least noise, in two digits, with which an example may be in `times` rounds, or some
+ * noise above the largest possible one. */
 static double noise_for(const sherd_training *t, double times, double budget)
 {
     double noise = sqrt(times / (2 * budget)), unit;
     do {
         unit = pow(10, floor(log10(noise)) - 1);
         noise = ceil(noise * 1.001 / unit) * unit;
-    } while (times * cost_of(t, noise) > budget);
+    } while (noise <= SHERD__PRIVACY_NOISE_MAX && times * cost_of(t, noise) > budget);
     return noise;
 }
 

@@ -184,7 +184,10 @@ int sherd__accelerator_copy(accelerator_lane *l, accelerator_block *b, sherd_dia
     accelerator *a = l->on->of;
     if (!begin_copy(l, b)) return SHERD_OK;
     void *memory = NULL;
-    int err = sherd__lane_memory(l, b->len, &memory, d);
+    pthread_mutex_lock(&a->settling); /* several devices may hold one fragment */
+    int err = sherd__task_settle(b->from, NULL, d);
+    pthread_mutex_unlock(&a->settling);
+    if (!err) err = sherd__lane_memory(l, b->len, &memory, d);
     if (!err) err = sherd__lane_write(l, memory, 0, sherd__fragment_bytes(b->from), b->len, d);
     if (err && memory) sherd__accelerator_forget(l, memory, b->len);
     pthread_mutex_lock(&a->lock);
@@ -536,6 +539,7 @@ static void init_locks(accelerator *a)
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&a->lock, NULL);
+    pthread_mutex_init(&a->settling, NULL);
     pthread_cond_init(&a->work, &attr);
     pthread_cond_init(&a->changed, NULL);
     pthread_condattr_destroy(&attr);
@@ -606,6 +610,7 @@ void sherd__accelerator_close(void *ctx)
     if (abandoned) return; /* the driver may use all of it until the process ends */
     for (uint32_t i = 0; i < a->count; i++) close_device(&a->devices[i]);
     pthread_mutex_destroy(&a->lock);
+    pthread_mutex_destroy(&a->settling);
     pthread_cond_destroy(&a->work);
     pthread_cond_destroy(&a->changed);
     sherd__free(a);

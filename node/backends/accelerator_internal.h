@@ -63,7 +63,8 @@ struct accelerator {
     double timeout_s;
     pthread_t watchdog;
     bool watched, ending;
-    uint64_t ended; /* calls */
+    uint64_t ended;           /* calls */
+    pthread_mutex_t settling; /* held while the share of a seed is computed */
     /* Protects everything above but the contents of lanes that are not shared. */
     pthread_mutex_t lock;
     pthread_cond_t work, changed;

@@ -143,7 +143,7 @@ static void release(remote *r, block *b)
 
 static void copy(block *b)
 {
-    if (!b || b->copied) return;
+    if (!b || b->copied || sherd__fragment_settle(b->from)) return;
     memcpy(b->on->own + b->where->at, sherd__fragment_bytes(b->from),
            sherd__fragment_info_of(b->from)->len);
     b->copied = true;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "crypto/fragment_make.h"
+#include "crypto/seeded.h"
 #include "matrix/residue_bytes.h"
 #include "node/backends/cpu.h"
 #include "node/check.h"
@@ -349,6 +350,44 @@ static void a_block_that_stays_is_turned_once(void **s)
     discard(&b);
 }
 
+/* Makes the share of a seed, which is computed now or when a call needs it. */
+static sherd__fragment *share(bool right, bool now)
+{
+    static const uint8_t seed[SHERD__SEED_BYTES] = { 7 };
+    const sherd__fragment_info whole = {
+        .origin = SHERD__HIDDEN,
+        .dtype = right ? SHERD__BYTES_RIGHT : SHERD__BYTES_LEFT,
+        .primes = 2,
+        .rows = right ? 70 : 20,
+        .cols = right ? 33 : 70,
+    };
+    sherd__fragment *f, *of;
+    assert_int_equal(sherd__seeded_fragment(&of, &whole, seed, right ? 64 : 256, primes), SHERD_OK);
+    const sherd__fragment_info i = sherd__fragment_whole(sherd__fragment_info_of(of));
+    uint8_t *body = aligned(i.len);
+    memset(body, 0, i.len);
+    assert_int_equal(sherd__seed_defer(&f, of, body, free_aligned, NULL), SHERD_OK);
+    if (now) assert_int_equal(sherd__fragment_settle(f), SHERD_OK);
+    return f;
+}
+
+static void calls_compute_the_shares_of_seeds(void **s)
+{
+    (void)s;
+    const sherd__task t = task_bytes(20, 33, 2);
+    uint8_t *out[2];
+    for (int now = 0; now < 2; now++) {
+        sherd__fragment *a = share(false, now), *b = share(true, now);
+        out[now] = out_new(t.result.len);
+        assert_int_equal(backend_run(&t, a, b, out[now]), SHERD_OK);
+        sherd__fragment_free(a);
+        sherd__fragment_free(b);
+    }
+    assert_memory_equal(out[0], out[1], t.result.len);
+    free(out[0]);
+    free(out[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +396,7 @@ int main(void)
         ALL(bytes_beyond_the_edges_of_one_side_add_nothing),
         ALL(tasks_and_blocks_of_bytes_that_disagree_are_refused),
         ALL(sums_of_more_terms_are_refused),
+        ALL(calls_compute_the_shares_of_seeds),
         EACH(a_cancelled_product_of_bytes_stops, 0),
         EACH(a_block_that_stays_is_turned_once, 0),
     };

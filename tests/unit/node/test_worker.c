@@ -532,32 +532,6 @@ static void a_seed_that_cannot_be_expanded_is_refused(void **s)
     worker_stop();
 }
 
-/* A device copies blocks when they are held, and not from the compute thread. */
-static void a_seed_is_expanded_for_devices_with_memory_of_their_own(void **s)
-{
-    (void)s;
-    peer p;
-    worker_start_remote(&(remote_options){ .seed = 1, .cpu = cpu }, 16 * MB);
-    peer_join(&p);
-    double want[4];
-    for (int i = 0; i < 2; i++) {
-        if (i) put(&p, 1, seed_of(true));
-        else put_share(&p, 1, seed_of(true));
-        if (i) put(&p, 2, seed_of(false));
-        else put_share(&p, 2, seed_of(false));
-        const sherd__task t = product_of_bytes(1);
-        assert_int_equal(sherd__session_task(p.j.co, &t), SHERD_OK);
-        peer_settle(&p);
-        assert_int_equal(p.results_len, i + 1);
-        if (i) assert_memory_equal(p.last, want, sizeof want);
-        memcpy(want, p.last, sizeof want);
-        memset(p.last, 0, sizeof p.last);
-        assert_int_equal(sherd__session_drop(p.j.co, 9, 0), SHERD_OK);
-    }
-    peer_cut(&p);
-    worker_stop();
-}
-
 static void blocks_marked_to_be_dropped_are_freed_with_their_task(void **s)
 {
     (void)s;
@@ -671,7 +645,6 @@ int main(void)
         cmocka_unit_test(empty_blocks_count_in_the_budget),
         cmocka_unit_test(a_seed_is_expanded_by_its_first_task),
         cmocka_unit_test(a_seed_that_cannot_be_expanded_is_refused),
-        cmocka_unit_test(a_seed_is_expanded_for_devices_with_memory_of_their_own),
         cmocka_unit_test(blocks_marked_to_be_dropped_are_freed_with_their_task),
         cmocka_unit_test(a_failing_backend_causes_a_refusal),
         cmocka_unit_test(a_compute_thread_works_while_sessions_start_and_end),
