@@ -10,6 +10,7 @@
 #include "audit/shares_internal.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
+#include "core/memory.h"
 #include "crypto/seed.h"
 
 #define PANELS_MAX 65536u
@@ -129,6 +130,7 @@ int sherd__shares_body(const sherd__node_view *v, const sherd__view_block *b, sh
         return err;
     }
     err = sherd__seed_check(seed, NULL);
+    if (!err && out->info.len > sherd__memory_available()) err = SHERD_ENOMEM; /* as it claims */
     if (!err && !(out->body = sherd__alloc((size_t)out->info.len))) err = SHERD_ENOMEM;
     if (!err) err = sherd__seed_expand(seed, out->body);
     sherd__fragment_free(seed);
