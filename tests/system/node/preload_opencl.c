@@ -15,6 +15,7 @@
  * Allocations and launches are counted from 1 in each process. Kernels run when they are started.
  * standin_dirty counts memory that was freed although it still held a number.
  */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,7 +32,12 @@
 struct ocl_mem_type {
     uint8_t *bytes;
     size_t len;
+    ocl_mem next;
 };
+
+/* All memory, which a context owns: that of a device that was given up is not a leak. */
+static ocl_mem all_memory;
+static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct ocl_kernel_type {
     void (*run)(const uint8_t *, const uint8_t *, uint8_t *, uint32_t *, const sherd__kernel_job,
@@ -220,6 +226,10 @@ ocl_mem clCreateBuffer(ocl_context c, uint64_t flags, size_t len, void *host, in
     m->bytes = aligned_alloc(64, (len + 63) / 64 * 64);
     m->len = len;
     memset(m->bytes, 0, len);
+    pthread_mutex_lock(&memory_lock);
+    m->next = all_memory;
+    all_memory = m;
+    pthread_mutex_unlock(&memory_lock);
     *err = OCL_SUCCESS;
     return m;
 }
@@ -230,6 +240,11 @@ int32_t clReleaseMemObject(ocl_mem m)
     size_t i = 0;
     while (i < m->len && !m->bytes[i]) i++;
     if (i < m->len && m->len > 64) atomic_fetch_add(&dirty, 1); /* 64: the word for bad values */
+    pthread_mutex_lock(&memory_lock);
+    ocl_mem *at = &all_memory;
+    while (*at != m) at = &(*at)->next;
+    *at = m->next;
+    pthread_mutex_unlock(&memory_lock);
     free(m->bytes);
     free(m);
     return OCL_SUCCESS;
