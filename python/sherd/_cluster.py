@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional, TypeVar, Union
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _T = TypeVar("_T")
+_log = logging.getLogger("sherd")
 Array = npt.NDArray[np.float64]
 
 
@@ -550,6 +552,7 @@ class Cluster:
         how = product_options(options)
         if not how.exact and not lib.sherd_scheme_get(how.scheme).exact_only:
             members.pop("distance", None)
+        rounded = [x.dtype.kind == "f" for x in (a, b)] if "op" not in members else []
         opt = new(
             "sherd_operation_options",
             cluster=self._nodes.pointer,
@@ -573,6 +576,13 @@ class Cluster:
                 raise
             else:
                 _report(nodes, made[0])
+                if any(rounded):
+                    info = new("sherd_operation_info")
+                    call("sherd_operation_get", made[0], info)
+                    used = info.options
+                    for i, bits in enumerate((used.bits, used.bits_b or used.bits)):
+                        if used.exact and rounded[i]:
+                            _warn_of_rounding("AB"[i], (a, b)[i], bits)
             finally:
                 lib.sherd_operation_free(made[0])
 
@@ -587,6 +597,25 @@ def _report(nodes: _Nodes, operation: Any) -> Optional[Report]:
     call("sherd_operation_get", operation, info)
     given = nodes.note(info.report, optional(Check, info.check), optional(Distance, info.distance))
     return nodes.report() if given else None
+
+
+def _warn_of_rounding(name: str, x: npt.NDArray[Any], bits: int) -> None:
+    """Warns if entries of an operand became 0 in fixed point, beside one that is much larger."""
+    profile = ffi.new("sherd_profile **")
+    rounding = new("sherd_rounding")
+    call("sherd_profile_new", profile, view(x))
+    try:
+        call("sherd_profile_rounding_get", profile[0], bits, rounding)
+    finally:
+        lib.sherd_profile_free(profile[0])
+    if rounding.vanished:
+        _log.warning(
+            "%s: %d of %d entries that are not 0 are too small beside the largest and became 0%s",
+            name,
+            rounding.vanished,
+            rounding.nonzeros,
+            "; bits=26 keeps more" if bits < 26 else "",
+        )
 
 
 def _is_kept(*operands: Any) -> bool:

@@ -308,3 +308,22 @@ def test_progress_is_a_bar_of_tqdm(shared, operands, capsys):
 def test_schemes_are_described():
     found = {s.name: s for s in sherd.schemes()}
     assert found["share"].hides_a and found["share"].hides_b and not found["permute"].hides_a
+
+
+def test_entries_that_become_zero_are_reported(shared, caplog):
+    rng = np.random.default_rng(7)
+    x = rng.random((30, 20))
+    x[0, 0] = 1e9
+    w = rng.random((20, 10))
+    with caplog.at_level("WARNING", logger="sherd"):
+        shared.multiply(x, w, scheme="share")
+    (record,) = (r for r in caplog.records if "became 0" in r.message)
+    assert record.message == (
+        "A: 599 of 600 entries that are not 0 are too small beside the largest and became 0; "
+        "bits=26 keeps more"
+    )
+    caplog.clear()
+    with caplog.at_level("WARNING", logger="sherd"):
+        shared.multiply(x, w, scheme="plain")
+        shared.multiply(w.T, w, scheme="share")
+    assert not [r for r in caplog.records if "became 0" in r.message]
