@@ -16,7 +16,7 @@ from ._errors import Error, InvalidArgument, WrongShape, call
 from ._kept import Kept, KeptTransposed, kept_product
 from ._library import ffi, hold, lib, new, path_of, program
 from ._node import Key, identity, signer
-from ._options import PathLike, ProductOptions, milliseconds, product_options
+from ._options import PathLike, ProductOptions, milliseconds, product_options, refuse_without_effect
 from ._plan import Plan, forecast, operand_views
 from ._reading import read
 from ._records import Check, Distance, NodeInfo
@@ -145,6 +145,7 @@ class Cluster:
                 'key="me.key"), or running=True for the nodes of `sherd cluster up`',
             )
         work = product_options(options)
+        refuse_without_effect(options, options.get("scheme", "permute"))
         where = new(
             "sherd_cluster_options",
             work=work,
@@ -520,6 +521,8 @@ class Cluster:
                 "A is {} x {} and B is {} x {}".format(*left.shape, *right.shape),
                 "A needs as many columns as B has rows",
             )
+        if options:
+            refuse_without_effect(options, self._merged(options).get("scheme", "permute"))
         made = result(out, left.shape[0], right.shape[1], (left, right))
         work = self._operation(
             left,
@@ -600,7 +603,7 @@ def _report(nodes: _Nodes, operation: Any) -> Optional[Report]:
 
 
 def _warn_of_rounding(name: str, x: npt.NDArray[Any], bits: int) -> None:
-    """Warns if entries of an operand became 0 in fixed point, beside one that is much larger."""
+    """Warns if more than a hundredth of an operand became 0 in fixed point."""
     profile = ffi.new("sherd_profile **")
     rounding = new("sherd_rounding")
     call("sherd_profile_new", profile, view(x))
@@ -608,7 +611,7 @@ def _warn_of_rounding(name: str, x: npt.NDArray[Any], bits: int) -> None:
         call("sherd_profile_rounding_get", profile[0], bits, rounding)
     finally:
         lib.sherd_profile_free(profile[0])
-    if rounding.vanished:
+    if 100 * rounding.vanished > rounding.nonzeros:
         _log.warning(
             "%s: %d of %d entries that are not 0 are too small beside the largest and became 0%s",
             name,

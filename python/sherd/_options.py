@@ -121,6 +121,21 @@ def refuse_unknown(given: Any, known: Any, what: str) -> None:
             )
 
 
+def refuse_without_effect(given: ProductOptions, name: str) -> None:
+    """Raises InvalidArgument for an option that the scheme of this name does not read."""
+    scheme = _scheme(name)
+    info = lib.sherd_scheme_get(scheme)
+    if info.takes & lib.SHERD_TAKES_COLLUDING:
+        return
+    for option in ("colluding", "spare", "code"):
+        if option in given:
+            private = "" if lib.sherd_scheme_private(scheme) else ", which is not private"
+            raise InvalidArgument(
+                f'{option} has no effect under scheme "{name}"{private}',
+                'leave it out, or use scheme="share"',
+            )
+
+
 def product_options(options: ProductOptions, **members: Any) -> Any:
     """Makes a sherd_product_options."""
     refuse_unknown(options, ProductOptions.__annotations__, "a product")

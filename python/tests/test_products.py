@@ -327,3 +327,13 @@ def test_entries_that_become_zero_are_reported(shared, caplog):
         shared.multiply(x, w, scheme="plain")
         shared.multiply(w.T, w, scheme="share")
     assert not [r for r in caplog.records if "became 0" in r.message]
+
+
+def test_options_of_private_schemes_are_refused_under_others(plain):
+    with pytest.raises(
+        sherd.InvalidArgument, match='colluding has no effect under scheme "permute"'
+    ):
+        sherd.Cluster(3, colluding=2)
+    for option in ({"colluding": 2}, {"spare": 1}, {"code": "inner"}):
+        with pytest.raises(sherd.InvalidArgument, match='no effect under scheme "plain", which is'):
+            plain.multiply(np.ones((3, 3)), np.ones((3, 3)), **option)
