@@ -214,7 +214,8 @@ SHERD_API bool sherd_node_orphaned(const sherd_node *n);
  *
  * Errors: SHERD_ETIMEOUT: the product is still in progress; the record has been completed, and the
  * node ends when the product does. SHERD_EDEVICE: the node has ended itself, since all its devices
- * are lost; a driver may still run in this process, which should end soon. SHERD_EIO, SHERD_EOPEN:
+ * are lost, also where a call that a driver does not return from is still in progress; a driver may
+ * still run in this process, which should end soon. SHERD_EIO, SHERD_EOPEN:
  * some of the record could not be written.
  * A second call waits likewise and returns the same.
  */

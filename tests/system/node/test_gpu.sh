@@ -188,3 +188,29 @@ run doctor
 grep -q '^ok  *gpu  *opencl 0: .*Portable Computing Language' out && grep -q 'GF/s in float64' out
 report $? "doctor names devices with driver, memory and rates"
 echo "1..$n"
+
+SHERD_TEST_OPENCL=lost=35 node safe --opencl-library "$standin" --fallback cpu
+cat safe.txt one.txt >both.txt
+lost_with 'continuing on the processor' safe.err
+kill "$pid"
+gone "$pid"
+report $? "it ends on SIGTERM while it starts on the processor"
+
+# One lane of the device hangs, and the other one loses the device while that call is in progress.
+says_beside() { # words, file: multiplies twice at the same time, and looks for the words
+    for i in 1 2; do
+        "$S" multiply a.npy b.npy --scheme plain --bits 24 --nodes both.txt --key c.key -o "beside$i.npy" \
+            >/dev/null 2>&1 &
+        eval "job$i=\$!"
+    done
+    # shellcheck disable=SC2154
+    { wait "$job1" && wait "$job2" && cmp -s beside1.npy want.npy && cmp -s beside2.npy want.npy; } || touch differs
+    grep -q "$1" "$2"
+}
+rm -f differs
+SHERD_TEST_OPENCL=hang=45,lost=46 node pair --opencl-library "$standin" --device-timeout 60 --fallback cpu
+cat pair.txt one.txt >both.txt
+await says_beside 'serving on the processor' pair.err && [ ! -e differs ] &&
+    grep -q 'the node has no device left' pair.err && [ "$(backend_of pair)" = '"backend":"cpu"' ]
+report $? "with --fallback cpu a node whose device is lost while a call hangs continues"
+kill "$pid" && wait "$pid"
