@@ -230,7 +230,7 @@ static int run_supervised(sherd__cli *cli, sherd_diag *d)
 
 static int probe(const sherd__cli *cli, sherd_diag *d)
 {
-    static const char *const how[] = { "list", "open", "measure" };
+    static const char *const how[] = { "list", "open", "measure", "first" };
     const sherd_node_options o = { .size = sizeof o,
                                    .backend = sherd__opt_text(cli, "backend"),
                                    .devices = sherd__opt_text(cli, "device"),

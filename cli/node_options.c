@@ -87,7 +87,7 @@ int sherd__node_read(sherd__cli *cli, sherd_node_options *o, sherd_node_data *da
 }
 
 static const char *const choices_fallback[] = { "none", "cpu", NULL };
-static const char *const choices_probe[] = { "list", "open", "measure", NULL };
+static const char *const choices_probe[] = { "list", "open", "measure", "first", NULL };
 static const char *const choices_selftest[] = { "full", "quick", NULL };
 
 /* clang-format off */

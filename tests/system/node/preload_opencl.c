@@ -4,7 +4,7 @@
  *
  *   devices=N   number of devices (1)         memory=N    bytes of each device (1 GiB)
  *   cpu         they are processors           largest=N   bytes of one allocation
- *   nof64       without float64               old         of OpenCL 1.1
+ *   nof64       without float64               old=N       the first N (1) are of OpenCL 1.1
  *   busy        others use them alone         none        there is no platform
  *   nobuild     kernels are not compiled      abort       the driver aborts when it is asked
  *   stuck       it does not answer            full=N      allocation N finds no memory
@@ -161,8 +161,9 @@ int32_t clGetDeviceInfo(ocl_device v, uint32_t what, size_t size, void *out, siz
     case OCL_DEVICE_NAME: return give_text(name, size, out, needed);
     case OCL_DRIVER_VERSION: return give_text("1.0", size, out, needed);
     case OCL_DEVICE_VERSION:
-        return give_text(word("old") ? "OpenCL 1.1 stand-in" : "OpenCL 1.2 stand-in", size, out,
-                         needed);
+        return give_text((unsigned long long)(v - devices) < word("old") ? "OpenCL 1.1 stand-in"
+                                                                         : "OpenCL 1.2 stand-in",
+                         size, out, needed);
     case OCL_DEVICE_TYPE:
         return give_number(word("cpu") ? OCL_TYPE_CPU : OCL_TYPE_GPU, size, out, needed);
     case OCL_DEVICE_MAX_COMPUTE_UNITS: return give_number(4, size, out, needed);
