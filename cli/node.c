@@ -7,6 +7,7 @@
 #include "cli/node.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <math.h>
 #include <signal.h>
@@ -178,6 +179,27 @@ static int serve(sherd__cli *cli, sherd_node *node, sherd_diag *d)
     _exit(0);
 }
 
+/* Makes descriptor 1 standard error while a driver is loaded and opened, since drivers may print.
+ * Returns the descriptor of standard output; -1: it could not be duplicated, and is unchanged. */
+static int set_output_aside(void)
+{
+    fflush(stdout);
+    int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (out >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+        close(out);
+        return -1;
+    }
+    return out;
+}
+
+static void restore_output(int out)
+{
+    if (out < 0) return;
+    fflush(stdout); /* what a driver has printed */
+    (void)dup2(out, STDOUT_FILENO);
+    close(out);
+}
+
 /* Starts the node and serves. listen: in place of the option, after a device failed; or NULL. */
 static int run_with(sherd__node_starter *start, sherd__cli *cli, const char *listen, sherd_diag *d)
 {
@@ -200,7 +222,9 @@ static int run_with(sherd__node_starter *start, sherd__cli *cli, const char *lis
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_ARENA_MAX, 3);
     sherd__alloc_reuse(REUSE_BYTES);
+    int out = set_output_aside();
     err = start(&node, &o, d);
+    restore_output(out);
     if (err == SHERD_EDEVICE && sherd__opt_flag(cli, "supervised")) end_lost(cli, d);
     if (err) return err;
     catch_signals();
@@ -230,13 +254,15 @@ static int run_supervised(sherd__cli *cli, sherd_diag *d)
 
 static int probe(const sherd__cli *cli, sherd_diag *d)
 {
-    static const char *const how[] = { "list", "open", "measure" };
+    static const char *const how[] = { "list", "open", "measure", "first" };
     const sherd_node_options o = { .size = sizeof o,
                                    .backend = sherd__opt_text(cli, "backend"),
                                    .devices = sherd__opt_text(cli, "device"),
                                    .device_memory = sherd__opt_size(cli, "device-memory"),
                                    .opencl_library = sherd__opt_text(cli, "opencl-library") };
-    int err = sherd_devices_probe(&o, how[sherd__opt_choice(cli, "probe")], STDOUT_FILENO, d);
+    int out = set_output_aside();
+    if (out < 0) return sherd__fail(d, SHERD_EIO, NULL, "no descriptor: %s", strerror(errno));
+    int err = sherd_devices_probe(&o, how[sherd__opt_choice(cli, "probe")], out, d);
     if (err) return err;
     _exit(0); /* not through the handlers of a driver */
 }

@@ -17,7 +17,8 @@ const char *sherd__device_line(const sherd_device *v, char *out, size_t size);
  * `sherd node --fallback cpu`: runs the same command in another process, and passes signals and
  * lines on, until that process ends. Returns SHERD_EDEVICE if a device or its driver failed: the
  * caller then serves with the processor. Sets `listen` to the address on which the other process
- * listened, if that is known. Otherwise this process ends as the other one did.
+ * listened, if that is known. Signals are handled as before then. Otherwise this process ends as
+ * the other one did. SHERD_EINVAL: the command line is too long.
  */
 int sherd__node_supervise(sherd__cli *cli, char *listen, size_t size, sherd_diag *d) SHERD_MUST;
 

@@ -20,12 +20,13 @@
 #include "core/alloc.h"
 
 #define ARGS_MAX 256
-#define STOP_SIGNALS 4
+#define STOPS 2 /* the first ones of `passed` end a node */
 
 extern char **environ;
 
 static const int passed[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1 };
 static atomic_int wanted[sizeof passed / sizeof *passed];
+static struct sigaction before[STOPS];
 
 static void on_signal(int number)
 {
@@ -37,7 +38,19 @@ static void catch_signals(void)
 {
     struct sigaction act = { .sa_handler = on_signal };
     sigemptyset(&act.sa_mask);
-    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) sigaction(passed[i], &act, NULL);
+    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
+        sigaction(passed[i], &act, i < STOPS ? &before[i] : NULL);
+}
+
+/* Restores the handlers of signals that end the command, and has them handle a signal that was not
+ * passed on, so that it ends a node that starts. The node reads its files when it starts, which
+ * SIGHUP asks for, and has no counters to print. */
+static void restore_signals(void)
+{
+    for (size_t i = 0; i < STOPS; i++) {
+        sigaction(passed[i], &before[i], NULL);
+        if (atomic_exchange(&wanted[i], 0)) raise(passed[i]);
+    }
 }
 
 /* The other process. */
@@ -46,20 +59,25 @@ typedef struct child {
     int out;
     char first[1024]; /* the line, text or JSON, that it printed first */
     size_t first_len;
-    bool told; /* to end */
+    bool to_end; /* a signal that ends it was passed on */
 } child;
 
-/* Splits our own command line, and adds the option that says who supervises. */
+/* Splits our own command line, and adds the option that says that this process supervises. Returns
+ * the number of words; 0: it could not be read, or has too many bytes or words. */
 static size_t own_args(char *text, size_t size, char **argv)
 {
     static char supervised[] = "--supervised";
     int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    ssize_t len = 0, got;
+    ssize_t len = 0, got = -1;
     size_t n = 0;
     while (fd >= 0 && (got = read(fd, text + len, size - 1 - (size_t)len)) > 0) len += got;
     if (fd >= 0) close(fd);
     text[len] = '\0';
-    for (char *at = text; at < text + len && n < ARGS_MAX - 2; at += strlen(at) + 1) argv[n++] = at;
+    if (got < 0 || len == (ssize_t)size - 1) return 0;
+    for (char *at = text; at < text + len; at += strlen(at) + 1) {
+        if (n == ARGS_MAX - 2) return 0;
+        argv[n++] = at;
+    }
     argv[n++] = supervised;
     argv[n] = NULL;
     return n;
@@ -74,9 +92,13 @@ static int start(child *c, sherd_diag *d)
     *c = (child){ .out = -1 };
     if (!text) return sherd__fail_memory(d, "a command line");
     size_t n = own_args(text, TEXT, argv);
-    if (n < 3 || pipe2(fds, O_CLOEXEC)) {
+    if (n == 0 || pipe2(fds, O_CLOEXEC)) {
         sherd__free(text);
-        return sherd__fail(d, SHERD_EIO, NULL, "cannot start the process of the device");
+        return n == 0 ? sherd__fail(d, SHERD_EINVAL, "shorten it, or leave out --fallback",
+                                    "the command line has more than 64 KiB or %d words, or cannot "
+                                    "be read from /proc",
+                                    ARGS_MAX - 2)
+                      : sherd__fail(d, SHERD_EIO, NULL, "no pipe: %s", strerror(errno));
     }
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
@@ -96,7 +118,7 @@ static void pass_signals(child *c)
 {
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
         if (!atomic_exchange(&wanted[i], 0)) continue;
-        c->told |= passed[i] == SIGTERM || passed[i] == SIGINT;
+        c->to_end |= i < STOPS;
         kill(c->pid, passed[i]);
     }
 }
@@ -141,11 +163,15 @@ int sherd__node_supervise(sherd__cli *cli, char *listen, size_t size, sherd_diag
     close(c.out);
     while (waitpid(c.pid, &status, 0) < 0 && errno == EINTR) pass_signals(&c);
     keep_port(cli, &c, listen, size);
-    if (!c.told && WIFSIGNALED(status))
-        return sherd__fail(d, SHERD_EDEVICE, NULL, "the process of the device ended: %s",
-                           strsignal(WTERMSIG(status)));
-    if (!c.told && WIFEXITED(status) && WEXITSTATUS(status) == SHERD__NODE_LOST)
-        return sherd__fail(d, SHERD_EDEVICE, NULL, "the device failed");
+    const bool lost = WIFEXITED(status) && WEXITSTATUS(status) == SHERD__NODE_LOST;
+    if (!c.to_end && (lost || WIFSIGNALED(status))) {
+        restore_signals();
+        return sherd__fail(d, SHERD_EDEVICE, NULL, "%s%s",
+                           lost ? "the device failed" : "the process of the device ended: ",
+                           lost ? "" : strsignal(WTERMSIG(status)));
+    }
     fflush(stdout);
-    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    _exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+          : lost              ? sherd_err_exit(SHERD_EDEVICE)
+                              : WEXITSTATUS(status));
 }

@@ -1,4 +1,6 @@
 /* The options of `sherd node`, and what they mean for a node. */
+#include <string.h>
+
 #include "cli/applies.h"
 #include "cli/node.h"
 #include "cli/process.h"
@@ -79,15 +81,36 @@ static void read_options(const sherd__cli *cli, sherd_node_options *o)
                                .cores = sherd__opt_text(cli, "cores") };
 }
 
+/* A fallback starts the node again: its record exists then, and only a port that the node's line
+ * has can be chosen again. */
+static int check_fallback(const sherd__cli *cli, const sherd_node_options *o, sherd_diag *d)
+{
+    if (sherd__opt_choice(cli, "fallback") != 1) return 0;
+    if (o->record_dir)
+        return sherd__fail(d, SHERD_EINVAL, "leave out one of them",
+                           "--record cannot be combined with --fallback cpu: the node that takes "
+                           "over would need a new folder");
+    const char *colon = o->advertise ? strrchr(o->advertise, ':') : NULL;
+    const char *listens = strrchr(o->listen, ':');
+    const bool port = colon && (*o->advertise == '[' || colon == strchr(o->advertise, ':'));
+    if (port && listens && strspn(listens + 1, "0") == strlen(listens + 1))
+        return sherd__fail(d, SHERD_EINVAL, "name the port in --listen, as 0.0.0.0:7001",
+                           "--advertise with a port and --listen with port 0 cannot be combined "
+                           "with --fallback cpu: the node that takes over must listen on the same "
+                           "port");
+    return 0;
+}
+
 int sherd__node_read(sherd__cli *cli, sherd_node_options *o, sherd_node_data *data, sherd_diag *d)
 {
     read_options(cli, o);
     int err = need_files(o, !sherd__opt_flag(cli, "print-line"), d);
+    if (!err) err = check_fallback(cli, o, d);
     return err ? err : read_data(cli, data, o, d);
 }
 
 static const char *const choices_fallback[] = { "none", "cpu", NULL };
-static const char *const choices_probe[] = { "list", "open", "measure", NULL };
+static const char *const choices_probe[] = { "list", "open", "measure", "first", NULL };
 static const char *const choices_selftest[] = { "full", "quick", NULL };
 
 /* clang-format off */
@@ -164,11 +187,11 @@ const sherd__option sherd__node_options_table[] = {
     { .name = "device-timeout", .type = SHERD__REAL, .arg = "SECONDS", .min = 0.1, .max = 86400,
       .preset = "30",
       .help = "a device that does not respond for this time, in addition to what its task should "
-              "take, is given up: the node says goodbye and ends" },
+              "take, is given up: the node sends BYE and ends" },
     { .name = "fallback", .type = SHERD__CHOICE, .arg = "NAME", .preset = "none",
       .choices = choices_fallback,
       .help = "cpu: if the device or its driver fails, continue on the processor with the same key "
-              "and address" },
+              "and address; --key, --allow and other files are read again" },
     { .name = "opencl-library", .type = SHERD__FILE, .arg = "FILE",
       .help = "library of OpenCL [libOpenCL of the system]" },
     { .name = "list-devices", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,

@@ -1,5 +1,6 @@
 /*
- * The macros with which one source is read as C for the host, as OpenCL C 1.2 and as CUDA C++.
+ * The macros with which one source is read as C for the host and as OpenCL C 1.2. They are prepared
+ * for CUDA C++, but no compiler of CUDA has read them yet.
  *
  * A kernel (SHERD__ENTRY) runs in groups of SHERD__GROUP items. SHERD__ITEMS { ... } is a part of
  * it that every item executes; SHERD__BARRIER separates parts that exchange numbers through memory

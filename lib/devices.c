@@ -53,8 +53,9 @@ typedef struct report {
     char version[32];
     uint32_t size; /* of this struct */
     uint32_t count;
+    int32_t chosen; /* with "first": the number of the device that was opened; -1: none */
     int32_t err;
-    sherd_diag fault; /* with err */
+    sherd_diag fault; /* with err, or why no device before the chosen one can be used */
     sherd_device list[SHERD__DEVICES_MAX];
 } report;
 
@@ -155,18 +156,50 @@ static int measure(const sherd__backend *b, sherd__backend_options how, sherd_de
     return SHERD_OK;
 }
 
-/* Lists the devices of a backend, and opens those that the options name. */
-static int examine(const sherd__backend *b, const sherd__backend_options *how, bool open_all,
-                   bool open, report *r, sherd_diag *d)
+/* Opens the first device that is not a processor, that is usable and that passes its self-test.
+ * Sets *d to why the first of those before it is not chosen, also where one is chosen. Returns 0
+ * and chooses none if all are processors. */
+static int open_first(const sherd__backend *b, const sherd__backend_options *how, report *r,
+                      sherd_diag *d)
+{
+    int first = SHERD_OK;
+    for (uint32_t i = 0; i < r->count; i++) {
+        sherd_device *v = &r->list[i];
+        sherd_diag mine = { .code = 0 };
+        if (v->processor) continue;
+        int err = v->usable ? measure(b, *how, v, &mine)
+                            : sherd__fail(&mine, SHERD_EDEVICE, NULL, "%s cannot be used: %s",
+                                          v->model, v->why);
+        if (err && !first) {
+            first = err;
+            *d = mine;
+        }
+        if (err) continue;
+        r->chosen = (int32_t)i;
+        return SHERD_OK;
+    }
+    return first;
+}
+
+static int list_devices(const sherd__backend *b, const sherd__backend_options *how, report *r,
+                        sherd_diag *d)
 {
     sherd__device_info list[SHERD__DEVICES_MAX];
     int err = b->list(how, list, SHERD__DEVICES_MAX, &r->count, d);
     if (err) return err;
     if (r->count > SHERD__DEVICES_MAX) r->count = SHERD__DEVICES_MAX;
+    for (uint32_t i = 0; i < r->count; i++) fill(&r->list[i], b, i, &list[i]);
+    return SHERD_OK;
+}
+
+/* Opens the devices that the options name, or all. */
+static int open_named(const sherd__backend *b, const sherd__backend_options *how, bool open_all,
+                      report *r, sherd_diag *d)
+{
+    int err = SHERD_OK;
     for (uint32_t i = 0; i < r->count; i++) {
-        fill(&r->list[i], b, i, &list[i]);
         const bool named = how->all_devices || (how->devices_len ? names(how, i) : i == 0);
-        if (!open || !r->list[i].usable || (!named && !open_all)) continue;
+        if (!r->list[i].usable || (!named && !open_all)) continue;
         sherd_diag mine = { .code = 0 };
         int failed = measure(b, *how, &r->list[i], &mine);
         if (failed && !open_all && !err) {
@@ -195,15 +228,17 @@ int sherd_devices_probe(const sherd_node_options *opt, const char *how_much, int
     sherd_node_options o;
     sherd__backend_options how;
     const sherd__backend *b = NULL;
-    report r = { .version = SHERD_VERSION, .size = sizeof r };
+    report r = { .version = SHERD_VERSION, .size = sizeof r, .chosen = -1 };
     int err = sherd__options_read(&o, sizeof o, opt, "sherd_node_options", d);
     if (!err) err = read_options(&how, &o, d);
     if (!err) err = find_backend(&b, o.backend ? o.backend : "opencl", d);
     if (!err && !b->list)
         err = sherd__fail(d, SHERD_EINVAL, NULL, "backend %s has no driver", b->name);
     if (err) return err;
-    const bool all = strcmp(how_much, "measure") == 0;
-    r.err = examine(b, &how, all, strcmp(how_much, "list") != 0, &r, &r.fault);
+    r.err = list_devices(b, &how, &r, &r.fault);
+    if (!r.err && strcmp(how_much, "first") == 0) r.err = open_first(b, &how, &r, &r.fault);
+    else if (!r.err && strcmp(how_much, "list") != 0)
+        r.err = open_named(b, &how, strcmp(how_much, "measure") == 0, &r, &r.fault);
     return write_all(fd, &r, sizeof r)
                ? sherd__fail(d, SHERD_EIO, NULL, "cannot write what was found")
                : SHERD_OK;
@@ -263,6 +298,23 @@ static size_t read_report(const child *c, report *r, double seconds, const sherd
     return got;
 }
 
+/* Returns whether a report is of this version, with bounded numbers; terminates its texts. */
+static bool is_ours(report *r)
+{
+    r->version[sizeof r->version - 1] = '\0';
+    if (strcmp(r->version, SHERD_VERSION) != 0 || r->size != sizeof *r ||
+        r->count > SHERD__DEVICES_MAX || r->chosen < -1 || r->chosen >= (int32_t)r->count)
+        return false;
+    r->fault.message[sizeof r->fault.message - 1] = '\0';
+    r->fault.hint[sizeof r->fault.hint - 1] = '\0';
+    for (uint32_t i = 0; i < r->count; i++) {
+        sherd_device *v = &r->list[i];
+        v->backend[sizeof v->backend - 1] = v->model[sizeof v->model - 1] = '\0';
+        v->driver[sizeof v->driver - 1] = v->why[sizeof v->why - 1] = '\0';
+    }
+    return true;
+}
+
 /* Waits for the child, at most `seconds`, then ends it. Returns false if it had to be ended. */
 static bool end_child(child *c, double seconds, int *status)
 {
@@ -294,10 +346,7 @@ static int examine_apart(const sherd__backend *b, const sherd_node_options *o, c
                                    &o->hooks);
     const bool whole = got == sizeof *r;
     const bool ended = end_child(&c, whole || got == 0 ? 1 : 0, &status);
-    const uint32_t count = r->count;
-    r->version[sizeof r->version - 1] = '\0';
-    if (whole && strcmp(r->version, SHERD_VERSION) == 0 && r->size == sizeof *r &&
-        count <= SHERD__DEVICES_MAX)
+    if (whole && is_ours(r))
         return r->err ? sherd__fail(d, r->err, r->fault.hint[0] ? r->fault.hint : NULL, "%s",
                                     r->fault.message)
                       : SHERD_OK;
@@ -315,11 +364,12 @@ static int examine_apart(const sherd__backend *b, const sherd_node_options *o, c
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
-static void log_line(const sherd_hooks *h, sherd_log_level level, const char *why)
+static void log_line(const sherd_hooks *h, sherd_log_level level, const char *where,
+                     const char *why)
 {
-    char line[560];
+    char line[620];
     if (!h->log) return;
-    snprintf(line, sizeof line, "computing on the processor: %s", why);
+    snprintf(line, sizeof line, "computing on %s: %s", where, why);
     h->log(h->ctx, level, line);
 }
 
@@ -344,27 +394,40 @@ static bool has_accelerator(const report *r)
     return false;
 }
 
-/* Chooses a backend with a driver whose first device is not a processor, else that of the
- * processor. */
-static int choose_any(const sherd__backend **out, const sherd_node_options *o, sherd_diag *d)
+/* Sets the device that was opened, and says why it is not the first one. */
+static void use_chosen(sherd__backend_options *how, const report *r, const sherd_node_options *o)
+{
+    const sherd_device *v = &r->list[r->chosen];
+    char where[120];
+    how->devices[0] = (uint32_t)r->chosen;
+    how->devices_len = 1;
+    snprintf(where, sizeof where, "%s %u, %s", v->backend, how->devices[0], v->model);
+    if (r->fault.message[0]) log_line(&o->hooks, SHERD_LOG_WARN, where, r->fault.message);
+}
+
+/* Chooses a backend with a driver, and its first device that is usable and not a processor unless
+ * the options name devices; else the backend of the processor. */
+static int choose_any(const sherd__backend **out, sherd__backend_options *how,
+                      const sherd_node_options *o, sherd_diag *d)
 {
     *out = &sherd__backend_cpu;
     if (!o->opencl_library && !has_device_files()) {
         if (o->devices)
             return sherd__fail(d, SHERD_EINVAL, "leave it out, or name a backend",
                                "a device is named, and this machine has no GPU");
-        log_line(&o->hooks, SHERD_LOG_INFO, "this machine has no GPU");
+        log_line(&o->hooks, SHERD_LOG_INFO, "the processor", "this machine has no GPU");
         return SHERD_OK;
     }
     sherd_diag mine = { .code = 0 };
     for (size_t i = 0; i < BACKENDS; i++) {
         report r;
         if (!backends[i]->list) continue;
-        int err = examine_apart(backends[i], o, "open", &r, &mine);
+        int err = examine_apart(backends[i], o, o->devices ? "open" : "first", &r, &mine);
         if (err == SHERD_EINTERRUPTED || err == SHERD_EINVAL) {
             if (d) *d = mine;
             return err;
         }
+        if (!err && r.chosen >= 0) use_chosen(how, &r, o);
         if (!err && has_accelerator(&r)) {
             *out = backends[i];
             return SHERD_OK;
@@ -374,7 +437,7 @@ static int choose_any(const sherd__backend **out, const sherd_node_options *o, s
                               backends[i]->name);
     }
     log_line(&o->hooks, mine.code == SHERD_EUNSUPPORTED ? SHERD_LOG_INFO : SHERD_LOG_WARN,
-             mine.message);
+             "the processor", mine.message);
     return SHERD_OK;
 }
 
@@ -384,7 +447,7 @@ int sherd__backend_choose(const sherd__backend **out, sherd__backend_options *ho
     report r;
     int err = read_options(how, o, d);
     if (err) return err;
-    if (!o->backend || strcmp(o->backend, "auto") == 0) return choose_any(out, o, d);
+    if (!o->backend || strcmp(o->backend, "auto") == 0) return choose_any(out, how, o, d);
     err = find_backend(out, o->backend, d);
     if (err) return err;
     if ((*out)->list) return examine_apart(*out, o, "open", &r, d);

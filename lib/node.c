@@ -58,6 +58,7 @@ struct sherd_node {
     pthread_cond_t changed;
     request *request;
     bool ending, orphaned;
+    const char *lost;       /* why it ends: all its devices are lost; NULL: for another reason */
     bool over;              /* the loop has ended */
     double computing_since; /* when only a product kept it from ending; 0: not */
     int record_err;
@@ -247,6 +248,7 @@ static void ending(void *ctx, bool parent)
     pthread_mutex_lock(&n->lock);
     n->ending = true;
     n->orphaned = parent;
+    n->lost = sherd__server_lost(n->server); /* set before, and not changed again */
     pthread_cond_broadcast(&n->changed);
     pthread_mutex_unlock(&n->lock);
 }
@@ -483,8 +485,9 @@ static void do_end(sherd_node *n, void *arg)
     sherd__server_end(n->server, "as requested");
 }
 
-/* Ends the node. Returns false if a product alone has kept the loop running for ms; 0: any time. */
-static bool finish(sherd_node *n, uint32_t ms)
+/* Ends the node. Returns false if a product alone has kept the loop running for ms; 0: any time.
+ * lost: set to why the node has no device left, or to NULL. */
+static bool finish(sherd_node *n, uint32_t ms, const char **lost)
 {
     call(n, do_end, NULL);
     pthread_mutex_lock(&n->lock);
@@ -496,16 +499,18 @@ static bool finish(sherd_node *n, uint32_t ms)
         left = !ms || !computing ? 1 : ms * 1e-3 - (sherd__clock_s() - n->computing_since);
     }
     bool over = n->over;
+    *lost = n->lost;
     pthread_mutex_unlock(&n->lock);
     return over;
 }
 
 int sherd_node_end(sherd_node *n, uint32_t timeout_ms, sherd_diag *d)
 {
-    if (!finish(n, timeout_ms))
-        return sherd__fail(d, SHERD_ETIMEOUT, NULL, "the node has not ended: a product is running");
-    const char *lost = sherd__server_lost(n->server);
+    const char *lost;
+    bool over = finish(n, timeout_ms, &lost);
     if (lost) return sherd__fail(d, SHERD_EDEVICE, NULL, "the node has no device left: %s", lost);
+    if (!over)
+        return sherd__fail(d, SHERD_ETIMEOUT, NULL, "the node has not ended: a product is running");
     if (n->record_err && d && !d->code) *d = n->record_fault;
     return n->record_err;
 }
@@ -514,7 +519,8 @@ void sherd_node_free(sherd_node *n)
 {
     if (!n) return;
     if (n->runs) {
-        (void)finish(n, 0);
+        const char *lost;
+        (void)finish(n, 0, &lost);
         pthread_join(n->thread, NULL);
     }
     free_node(n);

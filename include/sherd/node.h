@@ -170,7 +170,8 @@ SHERD_API void sherd_devices_free(sherd_devices *v);
 SHERD_API const sherd_field *sherd_device_fields(size_t *count);
 /** For the sherd command: examines the devices of opt->backend in this process, and writes what it
  *  finds to a descriptor for sherd_devices_find. how_much: "list"; "open" opens those that the
- *  options name, "measure" all. SHERD_EINVAL, SHERD_EUNSUPPORTED, SHERD_EIO. */
+ *  options name, "first" the first that is usable and not a processor, "measure" all. SHERD_EINVAL,
+ *  SHERD_EUNSUPPORTED, SHERD_EIO. */
 SHERD_API int sherd_devices_probe(const sherd_node_options *opt, const char *how_much, int fd,
                                   sherd_diag *d) SHERD_MUST;
 
@@ -214,7 +215,8 @@ SHERD_API bool sherd_node_orphaned(const sherd_node *n);
  *
  * Errors: SHERD_ETIMEOUT: the product is still in progress; the record has been completed, and the
  * node ends when the product does. SHERD_EDEVICE: the node has ended itself, since all its devices
- * are lost; a driver may still run in this process, which should end soon. SHERD_EIO, SHERD_EOPEN:
+ * are lost, also where a call that a driver does not return from is still in progress; a driver may
+ * still run in this process, which should end soon. SHERD_EIO, SHERD_EOPEN:
  * some of the record could not be written.
  * A second call waits likewise and returns the same.
  */

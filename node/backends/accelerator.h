@@ -9,7 +9,7 @@
  * driver only reads and writes memory of the lane, never blocks or results.
  *
  * Memory of the host and of the device that held a block or a result is overwritten before it is
- * returned.
+ * returned, except for a device that is lost or hangs.
  */
 #ifndef NODE_BACKENDS_ACCELERATOR_H
 #define NODE_BACKENDS_ACCELERATOR_H

@@ -328,13 +328,26 @@ static int test_products(trial *t, sherd_diag *d)
 
 /* ---- rates ----------------------------------------------------------------------------------- */
 
+static uint64_t square_len(uint8_t dtype, uint32_t n)
+{
+    return dtype == SHERD__BYTES ? sherd__bytes_laid(n, n)
+                                 : n * (uint64_t)n * sherd__wire_size(dtype);
+}
+
+/* Returns whether a product of n x n by n x n fits into the memory of the device. */
+static bool fits(const trial *t, uint8_t dtype, uint32_t n)
+{
+    const sherd__driver_device *v = &t->lane->on->driver;
+    const uint64_t len = square_len(dtype, n);
+    return len <= v->largest && 3 * len <= v->memory;
+}
+
 /* Measures a product of n x n by n x n, with copies. Its numbers are zero. */
 static int measure(trial *t, uint8_t dtype, uint32_t n, double *gflops, sherd_diag *d)
 {
     const shape s = { n, n, n, false };
     const bool bytes = dtype == SHERD__BYTES;
-    const uint64_t len = bytes ? sherd__bytes_laid(n, n)
-                               : n * (uint64_t)n * sherd__wire_size(dtype);
+    const uint64_t len = square_len(dtype, n);
     const uint8_t primes = dtype == SHERD_F64 ? 0 : 1;
     set_product(t, &s);
     t->task.primes_len = primes;
@@ -348,13 +361,13 @@ static int measure(trial *t, uint8_t dtype, uint32_t n, double *gflops, sherd_di
     return err;
 }
 
-/* Measures again with larger operands until a product takes a moment. */
+/* Measures again with larger operands until a product takes a moment or does not fit. */
 static int measure_rate(trial *t, uint8_t dtype, bool quick, double *gflops, sherd_diag *d)
 {
     int err;
     uint32_t n = 256;
     do err = measure(t, dtype, n, gflops, d);
-    while (!err && !quick && t->seconds < 0.05 && (n *= 2) <= 4096);
+    while (!err && !quick && t->seconds < 0.05 && (n *= 2) <= 4096 && fits(t, dtype, n));
     return err;
 }
 

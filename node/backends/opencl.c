@@ -56,11 +56,21 @@ static int error_of(int32_t code)
     }
 }
 
+static int fail(int err, int32_t code, const char *what, sherd_diag *d)
+{
+    return sherd__fail(d, err, NULL, "%s: %s (%d)", what, sherd__opencl_error(code), (int)code);
+}
+
 static int check(int32_t code, const char *what, sherd_diag *d)
 {
-    if (code == OCL_SUCCESS) return SHERD_OK;
-    return sherd__fail(d, error_of(code), NULL, "%s: %s (%d)", what, sherd__opencl_error(code),
-                       (int)code);
+    return code == OCL_SUCCESS ? SHERD_OK : fail(error_of(code), code, what, d);
+}
+
+/* For functions that wait for the queue. They return CL_OUT_OF_RESOURCES where a kernel has failed,
+ * and using less memory would not help. */
+static int check_queue(int32_t code, const char *what, sherd_diag *d)
+{
+    return code == OCL_OUT_OF_RESOURCES ? fail(SHERD_EDEVICE, code, what, d) : check(code, what, d);
 }
 
 /* ---- finding devices ------------------------------------------------------------------------- */
@@ -212,15 +222,17 @@ static int copy_in(void *ctx, void *memory, uint64_t at, const void *from, size_
                    sherd_diag *d)
 {
     const lane *l = ctx;
-    return check(l->on->api.EnqueueWriteBuffer(l->queue, memory, 1, at, len, from, 0, NULL, NULL),
-                 "cannot copy a block to the device", d);
+    return check_queue(l->on->api.EnqueueWriteBuffer(l->queue, memory, 1, at, len, from, 0, NULL,
+                                                     NULL),
+                       "cannot copy a block to the device", d);
 }
 
 static int copy_out(void *ctx, void *memory, uint64_t at, void *to, size_t len, sherd_diag *d)
 {
     const lane *l = ctx;
-    return check(l->on->api.EnqueueReadBuffer(l->queue, memory, 1, at, len, to, 0, NULL, NULL),
-                 "cannot copy a result from the device", d);
+    return check_queue(l->on->api.EnqueueReadBuffer(l->queue, memory, 1, at, len, to, 0, NULL,
+                                                    NULL),
+                       "cannot copy a result from the device", d);
 }
 
 static int zero(void *ctx, void *memory, uint64_t len, sherd_diag *d)
@@ -257,7 +269,7 @@ static int launch(void *ctx, sherd__kernel which, const sherd__kernel_memory *m,
 static int finish(void *ctx, sherd_diag *d)
 {
     const lane *l = ctx;
-    return check(l->on->api.Finish(l->queue), "the device failed", d);
+    return check_queue(l->on->api.Finish(l->queue), "the device failed", d);
 }
 
 static void device_close(void *ctx)
@@ -284,16 +296,32 @@ static const sherd__driver driver = {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+/* Returns the log of the compiler, which the caller frees; NULL: there is none. */
+static char *build_log(const device *v)
+{
+    size_t len = 0;
+    if (v->api.GetProgramBuildInfo(v->program, v->id, OCL_PROGRAM_BUILD_LOG, 0, NULL, &len) || !len)
+        return NULL;
+    char *log = sherd__calloc(len + 1, 1);
+    if (log &&
+        v->api.GetProgramBuildInfo(v->program, v->id, OCL_PROGRAM_BUILD_LOG, len, log, NULL)) {
+        sherd__free(log);
+        return NULL;
+    }
+    return log;
+}
+
+/* Fails with the first line of the compiler's log. */
 static int build_failed(const device *v, int32_t code, sherd_diag *d)
 {
-    char log[400] = "";
-    if (v->api.GetProgramBuildInfo(v->program, v->id, OCL_PROGRAM_BUILD_LOG, sizeof log - 1, log,
-                                   NULL))
-        log[0] = '\0';
-    log[strcspn(log, "\n")] = '\0';
-    return sherd__fail(d, SHERD_EDEVICE, "can the driver's cache folder be written?",
-                       "the driver cannot compile the kernels: %s%s%.200s",
-                       sherd__opencl_error(code), log[0] ? ": " : "", log);
+    char *log = build_log(v);
+    const char *line = log ? log + strspn(log, "\r\n") : "";
+    int err = sherd__fail(d, SHERD_EDEVICE, "can the driver's cache folder be written?",
+                          "the driver cannot compile the kernels: %s%s%.*s",
+                          sherd__opencl_error(code), *line ? ": " : "",
+                          strcspn(line, "\r\n") < 200 ? (int)strcspn(line, "\r\n") : 200, line);
+    sherd__free(log);
+    return err;
 }
 
 static int build(device *v, sherd_diag *d)

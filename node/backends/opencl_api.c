@@ -24,7 +24,7 @@ static void find(void *library, const char *name, void *member)
 
 static int lacks(const char *file, const char *name, sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_EUNSUPPORTED, "update the driver: OpenCL 1.1 is required",
+    return sherd__fail(d, SHERD_EUNSUPPORTED, "update the driver: OpenCL 1.2 is required",
                        "%s has no function %s", file ? file : "libOpenCL.so.1", name);
 }
 

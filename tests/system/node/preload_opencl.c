@@ -4,11 +4,13 @@
  *
  *   devices=N   number of devices (1)         memory=N    bytes of each device (1 GiB)
  *   cpu         they are processors           largest=N   bytes of one allocation
- *   nof64       without float64               old         of OpenCL 1.1
+ *   nof64       without float64               old=N       the first N (1) are of OpenCL 1.1
  *   busy        others use them alone         none        there is no platform
  *   nobuild     kernels are not compiled      abort       the driver aborts when it is asked
- *   stuck       it does not answer            full=N      allocation N finds no memory
+ *   chatty      it prints to descriptor 1     stuck       it does not answer
+ *                                             full=N      allocation N finds no memory
  *   fail=N      launch N fails                lost=N      with launch N the device is lost
+ *   short=N     waiting for launch N returns CL_OUT_OF_RESOURCES
  *   hang=N      launch N does not end         wrong=N     launch N spoils a byte of its result
  *   crash=N     with launch N the process ends                gone        the next launch loses it
  *
@@ -47,7 +49,7 @@ struct ocl_kernel_type {
 };
 
 struct ocl_queue_type {
-    bool hangs;
+    bool hangs, is_short;
 };
 
 struct ocl_device_type {
@@ -124,6 +126,7 @@ EXPORT int32_t clGetPlatformIDs(uint32_t n, ocl_platform *out, uint32_t *count);
 int32_t clGetPlatformIDs(uint32_t n, ocl_platform *out, uint32_t *count)
 {
     if (word("abort")) abort();
+    if (word("chatty") && write(STDOUT_FILENO, "driver\n", 7) != 7) abort();
     if (word("stuck")) never();
     if (word("none")) return OCL_PLATFORM_NOT_FOUND;
     if (out && n) *out = (ocl_platform)(void *)&something;
@@ -161,8 +164,9 @@ int32_t clGetDeviceInfo(ocl_device v, uint32_t what, size_t size, void *out, siz
     case OCL_DEVICE_NAME: return give_text(name, size, out, needed);
     case OCL_DRIVER_VERSION: return give_text("1.0", size, out, needed);
     case OCL_DEVICE_VERSION:
-        return give_text(word("old") ? "OpenCL 1.1 stand-in" : "OpenCL 1.2 stand-in", size, out,
-                         needed);
+        return give_text((unsigned long long)(v - devices) < word("old") ? "OpenCL 1.1 stand-in"
+                                                                         : "OpenCL 1.2 stand-in",
+                         size, out, needed);
     case OCL_DEVICE_TYPE:
         return give_number(word("cpu") ? OCL_TYPE_CPU : OCL_TYPE_GPU, size, out, needed);
     case OCL_DEVICE_MAX_COMPUTE_UNITS: return give_number(4, size, out, needed);
@@ -279,7 +283,11 @@ int32_t clGetProgramBuildInfo(ocl_program p, ocl_device v, uint32_t what, size_t
                               size_t *needed)
 {
     (void)p, (void)v, (void)what;
-    return give_text("cannot write to the cache\nsecond line", size, out, needed);
+    char log[2000];
+    memset(log, ' ', sizeof log);
+    memcpy(log, "cannot write to the cache\nsecond line", 37);
+    log[sizeof log - 1] = '\0';
+    return give_text(log, size, out, needed);
 }
 
 EXPORT int32_t clReleaseProgram(ocl_program p);
@@ -342,6 +350,7 @@ int32_t clEnqueueNDRangeKernel(ocl_queue q, ocl_kernel k, uint32_t dimensions, c
     if (atomic_load(&lost)) return OCL_DEVICE_NOT_AVAILABLE;
     if (n == word("fail")) return -59;
     q->hangs |= n == word("hang");
+    q->is_short |= n == word("short");
     run(k, all, group);
     if (n == word("wrong")) k->memory[2]->bytes[k->memory[2]->len / 2] ^= 1;
     return OCL_SUCCESS;
@@ -351,6 +360,10 @@ static int32_t copy(ocl_queue q, void *to, const void *from, size_t len)
 {
     if (q->hangs) never();
     if (atomic_load(&lost)) return OCL_DEVICE_NOT_AVAILABLE;
+    if (q->is_short) {
+        q->is_short = false;
+        return OCL_OUT_OF_RESOURCES;
+    }
     memcpy(to, from, len);
     return OCL_SUCCESS;
 }

@@ -66,6 +66,10 @@ refuses wrong=2 1 'computes wrongly' --backend opencl || good=1
 refuses abort 1 'ends the process' --backend opencl || good=1
 refuses crash=3 1 'ends the process' --backend opencl || good=1
 refuses stuck 1 'does not answer' --backend opencl --probe-timeout 0.5 || good=1
+refuses '' 2 '--record cannot be combined with --fallback cpu' --fallback cpu --record seen || good=1
+for address in 10.0.0.5:7001 '[::1]:7001'; do
+    refuses '' 2 'must listen on the same port' --fallback cpu --listen :0 --advertise "$address" || good=1
+done
 standin=$B/tests/system/node/preload_opencl_lacking.so
 refuses '' 2 'has no function clFinish' --backend opencl || good=1
 standin=/nothing
@@ -87,6 +91,19 @@ kill "$pid"
 SHERD_TEST_OPENCL=abort node auto --opencl-library "$standin" && [ "$(backend_of auto)" = '"backend":"cpu"' ] &&
     grep -q 'computing on the processor: the driver of opencl ends the process' auto.err
 report $? "a driver that fails is a warning, and the node computes on the processor"
+kill "$pid"
+
+SHERD_TEST_OPENCL=chatty node auto --opencl-library "$standin" && [ "$(backend_of auto)" = '"backend":"opencl"' ] &&
+    [ "$(wc -l <auto.txt)" = 1 ] && grep -q '^driver$' auto.err
+report $? "what a driver prints goes to standard error"
+kill "$pid"
+SHERD_TEST_OPENCL=devices=3,old=2 node auto --opencl-library "$standin" && [ "$(backend_of auto)" = '"backend":"opencl"' ] &&
+    grep -q 'computing on opencl 2, Stand-in GPU 2: Stand-in GPU 0 cannot be used: it has no OpenCL 1.2' auto.err
+report $? "auto uses the first GPU that is usable, and says why it is not the first one"
+kill "$pid"
+SHERD_TEST_OPENCL=old node auto --opencl-library "$standin" && [ "$(backend_of auto)" = '"backend":"cpu"' ] &&
+    grep -q 'computing on the processor: Stand-in GPU 0 cannot be used: it has no OpenCL 1.2' auto.err
+report $? "a GPU that cannot be used is a warning, and the node computes on the processor"
 kill "$pid"
 
 # --- the same bits ---------------------------------------------------------------------------------
@@ -180,6 +197,32 @@ lost_with 'serving on the processor' safe.err && [ "$(backend_of safe)" = '"back
 report $? "with --fallback cpu the node continues with the same key and address"
 kill "$pid" && wait "$pid"
 report $? "it ends on SIGTERM after that"
+
+SHERD_TEST_OPENCL=lost=35 node safe --opencl-library "$standin" --fallback cpu
+cat safe.txt one.txt >both.txt
+lost_with 'continuing on the processor' safe.err
+kill "$pid"
+gone "$pid"
+report $? "it ends on SIGTERM while it starts on the processor"
+
+# One lane of the device hangs, and the other one loses the device while that call is in progress.
+says_beside() { # words, file: multiplies twice at the same time, and looks for the words
+    for i in 1 2; do
+        "$S" multiply a.npy b.npy --scheme plain --bits 24 --nodes both.txt --key c.key -o "beside$i.npy" \
+            >/dev/null 2>&1 &
+        eval "job$i=\$!"
+    done
+    # shellcheck disable=SC2154
+    { wait "$job1" && wait "$job2" && cmp -s beside1.npy want.npy && cmp -s beside2.npy want.npy; } || touch differs
+    grep -q "$1" "$2"
+}
+rm -f differs
+SHERD_TEST_OPENCL=hang=45,lost=46 node pair --opencl-library "$standin" --device-timeout 60 --fallback cpu
+cat pair.txt one.txt >both.txt
+await says_beside 'serving on the processor' pair.err && [ ! -e differs ] &&
+    grep -q 'the node has no device left' pair.err && [ "$(backend_of pair)" = '"backend":"cpu"' ]
+report $? "with --fallback cpu a node whose device is lost while a call hangs continues"
+kill "$pid" && wait "$pid"
 node safe --opencl-library "$standin" --fallback cpu && kill "$pid" && wait "$pid"
 report $? "and before"
 

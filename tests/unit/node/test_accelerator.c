@@ -295,6 +295,23 @@ static void a_failed_launch_fails_its_call_only(void **s)
     sherd__fragment_free(f);
 }
 
+static void resources_that_lack_when_a_kernel_ends_are_a_failure_of_the_device(void **s)
+{
+    (void)s;
+    char faults[32];
+    snprintf(faults, sizeof faults, "short=%u", launches_of_open() + 1);
+    void *ctx = opened(faults);
+    sherd__fragment *f = block_new();
+    sherd__handle h = held(ctx, f);
+    calling c;
+    assert_int_equal(call_once(ctx, &c, h), SHERD_EDEVICE);
+    assert_false(c.call.lost);
+    assert_int_equal(call_once(ctx, &c, h), SHERD_OK);
+    opencl->drop(ctx, &h);
+    opencl->close(ctx);
+    sherd__fragment_free(f);
+}
+
 /* Each allocation of a call: of the block, and of the result. */
 static void a_call_without_memory_of_the_device_fails_and_succeeds_later(void **s)
 {
@@ -468,6 +485,7 @@ int main(void)
         cmocka_unit_test(every_spoiled_launch_of_the_selftest_is_noticed),
         cmocka_unit_test(a_device_without_float64_declares_residues_and_bytes),
         cmocka_unit_test(a_failed_launch_fails_its_call_only),
+        cmocka_unit_test(resources_that_lack_when_a_kernel_ends_are_a_failure_of_the_device),
         cmocka_unit_test(a_call_without_memory_of_the_device_fails_and_succeeds_later),
         cmocka_unit_test(the_calls_of_a_device_that_is_lost_end),
         cmocka_unit_test(devices_are_chosen_by_their_numbers),
