@@ -645,6 +645,6 @@ def _source(
         return {"nodes": "".join(line.rstrip("\n") + "\n" for line in nodes)}
     if isinstance(nodes, (str, os.PathLike)):
         return {"nodes_file": path_of(nodes)}
-    if not 0 < nodes < 2**32:
-        raise InvalidArgument(f"nodes is {nodes}, and not a positive number")
+    if not 0 < nodes <= 1000:
+        raise InvalidArgument(f"nodes is {nodes}, and not a number from 1 to 1000")
     return {"local_nodes": int(nodes)}

@@ -40,6 +40,12 @@ def test_a_cluster_describes_its_nodes(shared):
     assert repr(shared) == "<Cluster: 5 nodes, simulated on one host, share>"
 
 
+@pytest.mark.parametrize("nodes", [0, -1, 1001, 2**32])
+def test_the_number_of_local_nodes_is_bounded(nodes):
+    with pytest.raises(sherd.InvalidArgument, match="not a number from 1 to 1000"):
+        sherd.Cluster(nodes)
+
+
 def test_a_closed_cluster_says_so():
     c = sherd.Cluster(2, scheme="plain")
     kept = c.keep(A)
