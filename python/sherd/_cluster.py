@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import os
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, NoReturn, Optional, TypeVar, Union
@@ -555,7 +556,11 @@ class Cluster:
         how = product_options(options)
         if not how.exact and not lib.sherd_scheme_get(how.scheme).exact_only:
             members.pop("distance", None)
-        rounded = [x.dtype.kind == "f" for x in (a, b)] if "op" not in members else []
+        rounded = {}  # operands that fixed point would round, with profiles for the library
+        for name, x in (("A", a), ("B", b)) if "op" not in members else ():
+            if x.dtype.kind == "f":
+                rounded[name] = (x, _profile(x))
+                setattr(how, f"profile_{name.lower()}", rounded[name][1])
         opt = new(
             "sherd_operation_options",
             cluster=self._nodes.pointer,
@@ -579,13 +584,13 @@ class Cluster:
                 raise
             else:
                 _report(nodes, made[0])
-                if any(rounded):
+                if rounded:
                     info = new("sherd_operation_info")
                     call("sherd_operation_get", made[0], info)
                     used = info.options
-                    for i, bits in enumerate((used.bits, used.bits_b or used.bits)):
-                        if used.exact and rounded[i]:
-                            _warn_of_rounding("AB"[i], (a, b)[i], bits)
+                    bits = {"A": used.bits, "B": used.bits_b or used.bits}
+                    for name, (x, profile) in rounded.items() if used.exact else ():
+                        _warn_of_rounding(name, x, profile, bits[name])
             finally:
                 lib.sherd_operation_free(made[0])
 
@@ -602,21 +607,40 @@ def _report(nodes: _Nodes, operation: Any) -> Optional[Report]:
     return nodes.report() if given else None
 
 
-def _warn_of_rounding(name: str, x: npt.NDArray[Any], bits: int) -> None:
-    """Warns if more than a hundredth of an operand became 0 in fixed point."""
-    profile = ffi.new("sherd_profile **")
-    rounding = new("sherd_rounding")
-    call("sherd_profile_new", profile, view(x))
-    try:
-        call("sherd_profile_rounding_get", profile[0], bits, rounding)
-    finally:
-        lib.sherd_profile_free(profile[0])
+def _profile(x: npt.NDArray[Any]) -> Any:
+    """Makes a sherd_profile of an operand, which must stay valid as long."""
+    made = ffi.new("sherd_profile **")
+    call("sherd_profile_new", made, view(x))
+    return ffi.gc(made[0], lib.sherd_profile_free)
+
+
+def _sample(x: npt.NDArray[Any], largest: float) -> npt.NDArray[Any]:
+    """Returns some 65536 entries of all columns alike, and the largest; x if it has few."""
+    step = x.size >> 16
+    if step <= 1:
+        return x
+    while math.gcd(step, x.shape[1]) > 1:
+        step += 1
+    return np.append(x.flat[::step].astype(np.float64), largest)[np.newaxis]
+
+
+def _warn_of_rounding(name: str, x: npt.NDArray[Any], profile: Any, bits: int) -> None:
+    """Warns if more than a hundredth of an operand became 0 in fixed point.
+
+    A large operand is sampled: the library has found its largest entry, but another pass over it
+    would take some hundredths of the time of a product.
+    """
+    info, rounding = new("sherd_profile_info"), new("sherd_rounding")
+    call("sherd_profile_get", profile, info)
+    sample = _sample(x, info.max_abs)
+    call("sherd_profile_rounding_get", _profile(sample), bits, rounding)
     if 100 * rounding.vanished > rounding.nonzeros:
         _log.warning(
-            "%s: %d of %d entries that are not 0 are too small beside the largest and became 0%s",
+            "%s: %d of %d %sentries that are not 0 are too small beside the largest and became 0%s",
             name,
             rounding.vanished,
             rounding.nonzeros,
+            "" if sample is x else "sampled ",
             "; bits=26 keeps more" if bits < 26 else "",
         )
 

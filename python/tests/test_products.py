@@ -323,6 +323,13 @@ def test_entries_that_become_zero_are_reported(shared, caplog):
         "bits=26 keeps more"
     )
     caplog.clear()
+    large = rng.random((400, 1024))
+    large[399, 1023] = 1e9  # a large operand is sampled
+    with caplog.at_level("WARNING", logger="sherd"):
+        shared.multiply(large, rng.random((1024, 2)), scheme="share")
+    (record,) = (r for r in caplog.records if "became 0" in r.message)
+    assert " sampled entries that are not 0 are too small" in record.message
+    caplog.clear()
     with caplog.at_level("WARNING", logger="sherd"):
         shared.multiply(x, w, scheme="plain")
         shared.multiply(w.T, w, scheme="share")
