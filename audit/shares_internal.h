@@ -57,7 +57,7 @@ typedef struct shares_job {
 int sherd__shares_domain(shares_node *n, const shares_job *of, uint32_t domain,
                          sherd__seen_code *code) SHERD_MUST;
 void sherd__shares_node_fini(shares_node *n);
-/** The description and the body of a block; of a seed, those of the share that it stands for. */
+/** The description and the body of a block; of a seed, those of the share that it encodes. */
 typedef struct shares_block {
     sherd__fragment_info info;
     uint8_t *body; /* the caller frees it with sherd__free */

@@ -196,7 +196,7 @@ sherd__fragment_info sherd__fragment_whole(const sherd__fragment_info *info)
     return whole;
 }
 
-/* A seed has a length of its own, and stands for a body that can exist. */
+/* A seed has a length of its own, and encodes a body that can exist. */
 static int seed_check(const sherd__fragment_info *i, sherd_diag *d)
 {
     const sherd__fragment_info whole = sherd__fragment_whole(i);

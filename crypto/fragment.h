@@ -88,7 +88,7 @@ bool sherd__fragment_is_bytes(uint8_t dtype);
 
 const sherd__fragment_info *sherd__fragment_info_of(const sherd__fragment *f);
 
-/** Returns the description of what a seed stands for; other descriptions are returned
+/** Returns the description of what a seed encodes; other descriptions are returned
  *  unchanged. */
 sherd__fragment_info sherd__fragment_whole(const sherd__fragment_info *info);
 

@@ -65,7 +65,7 @@ int sherd__masks_block(sherd__masks *m, const sherd__mask_id *id, const sherd__s
 
 /* ---- fragments ------------------------------------------------------------------------------- */
 
-/** Makes a fragment that stands for the share `whole`, the description of residues of one byte,
+/** Makes a fragment that encodes the share `whole`, the description of residues of one byte,
  *  left or right; it is a seed in encoding SHERD__SEED. cols: columns of a block of it: left 256,
  *  right 16 or 64. primes: `whole->primes` of them. SHERD_ENOMEM. */
 int sherd__seeded_fragment(sherd__fragment **out, const sherd__fragment_info *whole,

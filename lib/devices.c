@@ -29,6 +29,7 @@
 #include "core/options.h"
 #include "scheduler/cluster/launch_command.h"
 #include "sherd/version.h"
+#include "store/file.h"
 
 #define LIST_S 20.0  /* within which a driver must list its devices */
 #define OPEN_S 120.0 /* ... and compile kernels, and pass the self-test */
@@ -210,19 +211,6 @@ static int open_named(const sherd__backend *b, const sherd__backend_options *how
     return err;
 }
 
-static int write_all(int fd, const void *bytes, size_t len)
-{
-    const char *at = bytes;
-    while (len > 0) {
-        ssize_t n = write(fd, at, len);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return SHERD_EIO;
-        at += n;
-        len -= (size_t)n;
-    }
-    return SHERD_OK;
-}
-
 int sherd_devices_probe(const sherd_node_options *opt, const char *how_much, int fd, sherd_diag *d)
 {
     sherd_node_options o;
@@ -239,7 +227,7 @@ int sherd_devices_probe(const sherd_node_options *opt, const char *how_much, int
     if (!r.err && strcmp(how_much, "first") == 0) r.err = open_first(b, &how, &r, &r.fault);
     else if (!r.err && strcmp(how_much, "list") != 0)
         r.err = open_named(b, &how, strcmp(how_much, "measure") == 0, &r, &r.fault);
-    return write_all(fd, &r, sizeof r)
+    return sherd__write_all(fd, -1, &r, sizeof r)
                ? sherd__fail(d, SHERD_EIO, NULL, "cannot write what was found")
                : SHERD_OK;
 }

@@ -1,7 +1,6 @@
 /*
  * Recipes with their names and texts. The built-in ones are the files of examples/train, byte for
- * byte, so that a name and its file are the same recipe. The assembler includes the files; the
- * Makefile has the dependency of this object on them.
+ * byte, so that a name and its file are the same recipe.
  */
 #include "lib/recipe.h"
 
@@ -11,25 +10,16 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "core/embed.h"
 #include "core/suggest.h"
 #include "store/file.h"
 
-#define EMBED(symbol, file)                                                                        \
-    __asm__(".section .rodata\n"                                                                   \
-            ".hidden " #symbol ", " #symbol "_end\n"                                               \
-            ".global " #symbol "\n"                                                                \
-            ".global " #symbol "_end\n" #symbol ":\n"                                              \
-            ".incbin \"examples/train/" file "\"\n" #symbol "_end:\n"                              \
-            ".byte 0\n"                                                                            \
-            ".previous\n");                                                                        \
-    extern const char symbol[], symbol##_end[]
-
-EMBED(sherd__recipe_mnist, "mnist.conf");
-EMBED(sherd__recipe_mnist_proper, "mnist-proper.conf");
-EMBED(sherd__recipe_spiral, "spiral.conf");
-EMBED(sherd__recipe_parabola, "parabola.conf");
-EMBED(sherd__recipe_lenet, "lenet.conf");
-EMBED(sherd__recipe_deep, "deep.conf");
+SHERD__EMBED(sherd__recipe_mnist, "examples/train/mnist.conf");
+SHERD__EMBED(sherd__recipe_mnist_proper, "examples/train/mnist-proper.conf");
+SHERD__EMBED(sherd__recipe_spiral, "examples/train/spiral.conf");
+SHERD__EMBED(sherd__recipe_parabola, "examples/train/parabola.conf");
+SHERD__EMBED(sherd__recipe_lenet, "examples/train/lenet.conf");
+SHERD__EMBED(sherd__recipe_deep, "examples/train/deep.conf");
 
 static const struct {
     const char *name, *text, *end;

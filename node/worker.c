@@ -397,7 +397,7 @@ void sherd__worker_turn(sherd__worker *w)
 
 /* --- events ------------------------------------------------------------------------------ */
 
-/* Replaces a seed by the share that it stands for. The memory is taken now; the first task that
+/* Replaces a seed by the share that it encodes. The memory is taken now; the first task that
  * uses the share computes it (sherd__task_settle). */
 static int grow_seed(sherd__client *c, sherd__fragment **f, sherd_diag *d)
 {

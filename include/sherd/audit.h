@@ -214,7 +214,7 @@ typedef struct sherd_audit_picture {
                               them and from the public data */
     char caption[128];     /* the same in words, with the name of the node */
     size_t rows, cols;     /* cols: those of A */
-    const uint8_t *pixels; /* rows x cols, row by row: 255 is the largest value; 0 also stands for a
+    const uint8_t *pixels; /* rows x cols, row by row: 255 is the largest value; 0 is also a
                               value that is not known. Of coded operands, "sent" and "placed" are
                               residues, and 0 to 255 is their range */
 } sherd_audit_picture;

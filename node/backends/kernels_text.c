@@ -1,32 +1,23 @@
 /*
  * The headers of the kernels, byte for byte, in the order in which kernels.h includes them. Their
- * own #include lines are left out by the preprocessor of a device. The assembler includes the
- * files; the Makefile has the dependency of this object on them.
+ * own #include lines are left out by the preprocessor of a device.
  */
 #include "node/backends/kernels_text.h"
 
 #include <stdint.h>
 
-#define EMBED(symbol, file)                                                                        \
-    __asm__(".section .rodata\n"                                                                   \
-            ".hidden " #symbol ", " #symbol "_end\n"                                               \
-            ".global " #symbol "\n"                                                                \
-            ".global " #symbol "_end\n" #symbol ":\n"                                              \
-            ".incbin \"" file "\"\n" #symbol "_end:\n"                                             \
-            ".byte 0\n"                                                                            \
-            ".previous\n");                                                                        \
-    extern const char symbol[], symbol##_end[]
+#include "core/embed.h"
 
 #define ROOM "node/backends/kernels/"
 
-EMBED(sherd__text_dialect, "core/kernel.h");
-EMBED(sherd__text_funcs, "matrix/funcs_kernels.h");
-EMBED(sherd__text_job, ROOM "job.h");
-EMBED(sherd__text_maps, ROOM "maps.h");
-EMBED(sherd__text_f64, ROOM "product_f64.h");
-EMBED(sherd__text_residues, ROOM "product_residues.h");
-EMBED(sherd__text_bytes, ROOM "product_bytes.h");
-EMBED(sherd__text_tile, ROOM "tile.h");
+SHERD__EMBED(sherd__text_dialect, "core/kernel.h");
+SHERD__EMBED(sherd__text_funcs, "matrix/funcs_kernels.h");
+SHERD__EMBED(sherd__text_job, ROOM "job.h");
+SHERD__EMBED(sherd__text_maps, ROOM "maps.h");
+SHERD__EMBED(sherd__text_f64, ROOM "product_f64.h");
+SHERD__EMBED(sherd__text_residues, ROOM "product_residues.h");
+SHERD__EMBED(sherd__text_bytes, ROOM "product_bytes.h");
+SHERD__EMBED(sherd__text_tile, ROOM "tile.h");
 
 const char *const sherd__kernel_names[SHERD__KERNELS] = {
     [SHERD__KERNEL_MAP] = "sherd__kernel_map",

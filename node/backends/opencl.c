@@ -296,7 +296,7 @@ static const sherd__driver driver = {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Returns the log of the compiler, which the caller frees; NULL: there is none. */
+/* Returns the log of the compiler, which the caller frees, or NULL. */
 static char *build_log(const device *v)
 {
     size_t len = 0;

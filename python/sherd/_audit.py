@@ -40,7 +40,7 @@ class Picture:
             "placed": the same values in the columns that an attacker infers; "rebuilt": the rows
             that an attacker rebuilds from them and from the public data
         caption: the same in words
-        pixels: rows x columns of A, uint8: 255 is the largest value; 0 also stands for a value that
+        pixels: rows x columns of A, uint8: 255 is the largest value; 0 is also a value that
             is not known. Of shares, "sent" and "placed" are residues, and 0 to 255 is their range
     """
 

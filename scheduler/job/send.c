@@ -80,7 +80,7 @@ void sherd__job_block_refused(sherd__job *j, job_node *n, uint32_t block)
     else n->holds[block - 1 - lefts] = 0;
 }
 
-/* Replaces a seed by the share that it stands for, unless the node can do that itself. */
+/* Replaces a seed by the share that it encodes, unless the node can do that itself. */
 static int fit(const job_node *n, sherd__fragment **f)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(*f);

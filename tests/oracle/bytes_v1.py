@@ -6,7 +6,7 @@ code of sherd.
     product P N K M    of the n x m residues of a product modulo p, row-major; operands are the
                        numbers of a generator (modulo p, of B less (p-1)/2) that starts at p
     unit ROLE T INDEX P WIDTH UNIT N    of the first N residues of a unit of a mask under key 00 01 ...
-    seed DTYPE ROWS COLS WIDE P,P,...   of the body of the block that seed 00 01 ... stands for, with
+    seed DTYPE ROWS COLS WIDE P,P,...   of the body of the block that seed 00 01 ... encodes, with
                                         units of WIDE columns (docs/PROTOCOL.md, encoding 2)
 """
 import hashlib

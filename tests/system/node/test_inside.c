@@ -636,15 +636,22 @@ static void devices_are_found_with_their_rates(void **state)
     assert_null(v);
 }
 
-static void a_node_computes_on_a_device_that_the_library_chose(void **state)
+/* Starts a node on the stand-in's device, and a cluster of it. */
+static sherd_node *open_standin(sherd_cluster **c)
 {
-    (void)state;
     char library[4096];
-    sherd_cluster *c;
     sherd_diag d = { 0 };
     sherd_node_options o = on_standin(library);
     sherd_node *n = start(&o);
-    assert_int_equal(open_cluster(&c, sherd_node_line(n), &d), SHERD_OK);
+    assert_int_equal(open_cluster(c, sherd_node_line(n), &d), SHERD_OK);
+    return n;
+}
+
+static void a_node_computes_on_a_device_that_the_library_chose(void **state)
+{
+    (void)state;
+    sherd_cluster *c;
+    sherd_node *n = open_standin(&c);
     sherd_node_info info = { .size = sizeof info };
     assert_int_equal(sherd_cluster_node_at(c, 0, &info, NULL), SHERD_OK);
     assert_string_equal(info.backend, "opencl");
@@ -659,12 +666,9 @@ static void a_node_computes_on_a_device_that_the_library_chose(void **state)
 static void a_node_whose_device_is_lost_ends_and_says_so(void **state)
 {
     (void)state;
-    char library[4096];
     sherd_cluster *c;
     sherd_diag d = { 0 };
-    sherd_node_options o = on_standin(library);
-    sherd_node *n = start(&o);
-    assert_int_equal(open_cluster(&c, sherd_node_line(n), &d), SHERD_OK);
+    sherd_node *n = open_standin(&c);
     assert_int_equal(multiply(c, SHERD_PLAIN), SHERD_OK);
     setenv("SHERD_TEST_OPENCL", "gone", 1);
     (void)multiply(c, SHERD_PLAIN);

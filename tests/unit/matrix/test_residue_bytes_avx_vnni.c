@@ -1,6 +1,6 @@
 /* Products by the code for AVX-VNNI, with its instruction computed by a function of this file, so
  * that it is tested on processors without AVX-VNNI as well (they need AVX2). */
-#include "tests/unit/matrix/bytes_products.h"
+#include "tests/unit/matrix/bytes_emulated.h"
 
 #include "matrix/clones.h"
 
@@ -38,35 +38,7 @@ static bool here(void)
 }
 #endif
 
-static void products_of_any_shape_are_exact(void **s)
-{
-    (void)s;
-    if (!here()) skip();
-    products_of_any_shape();
-}
-
-static void products_of_any_length_are_exact(void **s)
-{
-    (void)s;
-    if (!here()) skip();
-    check(251, 3, 4097, 5, BEYOND);
-    check_long(241, 35, 4200, 100, WORST);
-    check_long(239, 2, 65537, 3, WORST);
-}
-
-static void the_self_test_passes(void **s)
-{
-    (void)s;
-    if (!here()) skip();
-    assert_int_equal(sherd__bytes_selftest(NULL), SHERD_OK);
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_any_shape_are_exact),
-        cmocka_unit_test(products_of_any_length_are_exact),
-        cmocka_unit_test(the_self_test_passes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_emulated();
 }

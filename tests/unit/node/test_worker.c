@@ -442,7 +442,7 @@ static void put(peer *p, uint32_t block, sherd__fragment *f)
     assert_int_equal(sherd__session_put(p->j.co, 9, block, f), SHERD_OK);
 }
 
-/* Puts the share that the seed stands for. */
+/* Puts the share that the seed encodes. */
 static void put_share(peer *p, uint32_t block, sherd__fragment *f)
 {
     const sherd__fragment_info whole = sherd__fragment_whole(sherd__fragment_info_of(f));
