@@ -145,6 +145,14 @@ static void say_pace(const sherd__product_run *w)
     char its[24], others[24];
     if (!r->pace_node || sherd_report_node_at(r, w->info.cluster, r->pace_node - 1, &n, NULL))
         return;
+    if (n.state != SHERD_NODE_UP) {
+        sherd__cli_say(w->cli,
+                       "the others waited %s for %s, which was %s; their answers took %s (median)",
+                       sherd__cli_seconds(r->pace_seconds, its), n.name,
+                       n.state == SHERD_NODE_BANNED ? "banned" : "lost",
+                       sherd__cli_seconds(r->pace_others, others));
+        return;
+    }
     sherd__cli_say(w->cli,
                    "%s set the pace: its answers took %s, those of the others %s (median)%s",
                    n.name, sherd__cli_seconds(r->pace_seconds, its),

@@ -147,8 +147,9 @@ typedef struct sherd_report {
     uint8_t seed[32];    /* the seed that was used; a secret of the coordinator */
     double seconds;      /* duration of the call */
     /* The node that the others waited for: 1 plus its number, 0 if none was significantly slower
-       than the others. pace_seconds is the time in which it owed answers, pace_others the median
-       of the other nodes' times. Answers that were not needed do not count */
+       than the others. pace_seconds is the time in which it owed answers, until it was lost or
+       banned if it was (its state says so), and pace_others the median of the other nodes' times.
+       Answers that were not needed do not count, nor do those in place of such a node */
     uint32_t pace_node;
     double pace_seconds, pace_others;
     double *done; /* fraction of the accepted tasks that each node answered: other nodes may do what

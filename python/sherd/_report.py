@@ -34,7 +34,10 @@ class Report(ReportFields):
 
     @property
     def slowest(self) -> Optional[str]:
-        """Name of the node that the others waited for; None if no node was significantly slower."""
+        """Name of the node that the others waited for, which may have been lost.
+
+        None if no node was significantly slower.
+        """
         return self.by_node[self.pace_node - 1].name if self.pace_node else None
 
     @property
@@ -76,9 +79,11 @@ class Report(ReportFields):
                 f"exponents {self.scale_a} and {self.scale_b}"
             )
         if self.slowest:
+            state = self.by_node[self.pace_node - 1].state
+            end = "" if state == "up" else f", which was {state}"
             notes.append(
-                f"the others waited for {self.slowest}: {time_text(self.pace_seconds)}, they took "
-                f"{time_text(self.pace_others)}"
+                f"the others waited for {self.slowest}{end}: {time_text(self.pace_seconds)}, "
+                f"they took {time_text(self.pace_others)}"
             )
         if self.nodes_lost:
             notes.append(f"{self.nodes_lost} of {self.nodes} nodes were lost")

@@ -417,6 +417,13 @@ def test_killed_nodes_are_lost_until_too_few_are_left(caplog):
         assert e.value.exit_code == 7
 
 
+def test_the_report_names_a_lost_node_that_the_others_waited_for(misbehaving):
+    c = misbehaving("silent@node-2", 3, scheme="permute")
+    is_usable(c)
+    assert c.report.slowest == "node-2" and c.report.pace_seconds > 1
+    assert "the others waited for node-2, which was lost: " in str(c.report)
+
+
 def test_a_liar_is_banned_and_named(misbehaving, caplog):
     c = misbehaving("wrong@node-3", 5, scheme="share", spare=1)
     with caplog.at_level(logging.WARNING, "sherd"):

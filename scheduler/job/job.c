@@ -207,6 +207,7 @@ static void lose(sherd__job *j, uint32_t node, bool gone)
     sherd__delivery_end(n->delivery);
     n->session = NULL;
     n->state = gone ? NODE_GONE : NODE_AWAY;
+    if (gone) sherd__job_awaited(n, j->now_ms);
     if (gone && !j->done) sherd__job_adopt(j);
 }
 
@@ -259,7 +260,7 @@ void sherd__job_node_up(sherd__job *j, uint32_t node, sherd__session *s, uint64_
     n->session_number = session_number;
     n->state = NODE_UP;
     n->progress_ms = now_ms;
-    n->owing = false;
+    sherd__job_awaited(n, now_ms);
     n->moved_at = sherd__session_moved(s);
     sherd__delivery_begin(n->delivery, sherd__session_moved(s), now_ms);
     uint32_t lacks = lacking(j, sherd__session_peer(s));
@@ -338,7 +339,7 @@ static void answered(sherd__job *j, uint32_t node, sherd__event *e, uint64_t now
     if (e->task.task == 0 || ordinal >= j->cells_len) return;
     job_cell *c = &j->cells[ordinal];
     if (c->state != CELL_SENT || c->node != node || c->attempt != e->task.attempt) return;
-    sherd__job_answered(j, node, now_ms);
+    sherd__job_answered(j, node, c->again, now_ms);
     n->progress_ms = now_ms;
     n->refusals = 0;
     int err = sherd__job_judge(j, ordinal, e->fragment);
@@ -370,6 +371,7 @@ void sherd__job_tick(sherd__job *j, uint64_t now_ms)
         job_node *n = &j->nodes[i];
         if (n->state == NODE_AWAY && n->back_until_ms && now_ms >= n->back_until_ms) {
             n->state = NODE_GONE;
+            sherd__job_awaited(n, now_ms);
             gone = true;
         }
     }

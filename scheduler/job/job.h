@@ -133,11 +133,13 @@ void sherd__job_count(const sherd__job *j, sherd__job_stats *out);
 uint64_t sherd__job_node_tasks(const sherd__job *j, uint32_t node);
 /** How fast a node answered in this run. */
 typedef struct sherd__job_pace {
-    double seconds; /* in which it owed answers that came; not those that were not needed */
-    uint64_t bytes; /* of work that moved meanwhile */
+    double seconds; /* in which it owed answers that came; not those that were not needed, nor those
+                       to tasks that were given up before */
+    double missed;  /* in which it owed answers, until it was lost or relieved of them */
+    uint64_t bytes; /* of work that moved during `seconds` */
 } sherd__job_pace;
 sherd__job_pace sherd__job_node_pace(const sherd__job *j, uint32_t node);
-/** The node that a job waited longest for. */
+/** The node that a job waited longest for; it may have been lost. */
 typedef struct sherd__job_slowest {
     uint32_t node;          /* UINT32_MAX: none was significantly slower than the others */
     double seconds, others; /* its time, and the median of the others' */

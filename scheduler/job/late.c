@@ -31,20 +31,28 @@ void sherd__job_excused(sherd__job *j, uint32_t node)
     sherd__job_owes(j, node, j->now_ms);
 }
 
-void sherd__job_answered(sherd__job *j, uint32_t node, uint64_t now_ms)
+void sherd__job_answered(sherd__job *j, uint32_t node, bool again, uint64_t now_ms)
 {
     job_node *n = &j->nodes[node];
     sherd__delivery_made(n->delivery, &j->peers, moved(n), now_ms);
-    if (n->owing) n->owed_ms += now_ms - n->owed_from_ms;
+    if (n->owing && !again) n->owed_ms += now_ms - n->owed_from_ms;
     n->owed_from_ms = now_ms;
-    n->moved += moved(n) - n->moved_at;
+    if (!again) n->moved += moved(n) - n->moved_at;
     n->moved_at = moved(n);
+}
+
+void sherd__job_awaited(job_node *n, uint64_t now_ms)
+{
+    if (n->owing) n->missed_ms += now_ms - n->owed_from_ms;
+    n->owing = false;
 }
 
 sherd__job_pace sherd__job_node_pace(const sherd__job *j, uint32_t node)
 {
     const job_node *n = &j->nodes[node];
-    return (sherd__job_pace){ .seconds = (double)n->owed_ms * 1e-3, .bytes = n->moved };
+    return (sherd__job_pace){ .seconds = (double)n->owed_ms * 1e-3,
+                              .missed = (double)n->missed_ms * 1e-3,
+                              .bytes = n->moved };
 }
 
 void sherd__job_late(sherd__job *j, uint64_t now_ms)

@@ -159,7 +159,7 @@ int sherd__job_again(sherd__job *j)
     sherd__job_rest(j);
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         j->nodes[i].accepted = 0;
-        j->nodes[i].owed_ms = j->nodes[i].moved = 0;
+        j->nodes[i].owed_ms = j->nodes[i].missed_ms = j->nodes[i].moved = 0;
         j->nodes[i].depth = j->o.depth;
         j->nodes[i].refused_upto = 0;
         j->nodes[i].relieved = false;

@@ -121,9 +121,9 @@ static void count_nodes(sherd_report *r, const taking_part *t, const sherd__node
     }
 }
 
-/* Compares how fast the nodes answered. The product is complete: without memory the report names no
- * node. */
-static void note_paces(const sherd__product_call *call, const sherd__job *job,
+/* Compares how fast the nodes answered; complete: the product is, so that the cluster learns their
+ * speeds. Without memory the report names no node. */
+static void note_paces(const sherd__product_call *call, const sherd__job *job, bool complete,
                        sherd__run_result *result)
 {
     uint32_t nodes = call->nodes->count;
@@ -132,7 +132,7 @@ static void note_paces(const sherd__product_call *call, const sherd__job *job,
     if (paces && room) {
         for (uint32_t i = 0; i < nodes; i++) paces[i] = sherd__job_node_pace(job, i);
         result->slowest = sherd__job_slowest_of(paces, nodes, room);
-        sherd__cluster_note_paces(call->cluster, paces);
+        if (complete) sherd__cluster_note_paces(call->cluster, paces);
     }
     sherd__free(paces);
     sherd__free(room);
@@ -153,7 +153,7 @@ int sherd__product_run(const sherd__product_call *call, const sherd__prepared *p
                                  .states = own.states };
     err = judge(sherd__cluster_run(call->cluster, job, last, call->opt->timeout_ms, &result, d),
                 &result, call->opt->strict, d);
-    if (!err) note_paces(call, job, &result);
+    note_paces(call, job, !err, &result);
     report_fill(&own, p, nodes, &result);
     for (uint32_t i = 0; i < own.nodes && own.tasks > 0; i++)
         own.done[i] = (double)sherd__job_node_tasks(job, i) / (double)own.tasks;
@@ -223,6 +223,11 @@ void sherd__report_add(sherd_report *r, sherd_report *before)
     if (before->nodes_used > r->nodes_used) r->nodes_used = before->nodes_used;
     if (before->domains_used > r->domains_used) r->domains_used = before->domains_used;
     r->seconds += before->seconds;
+    if (before->pace_node && before->pace_seconds > r->pace_seconds) {
+        r->pace_node = before->pace_node;
+        r->pace_seconds = before->pace_seconds;
+        r->pace_others = before->pace_others;
+    }
     sherd_report_fini(before);
 }
 

@@ -96,6 +96,7 @@ static void cancel(sherd__job *j, uint64_t ordinal)
     (void)!sherd__session_cancel(n->session, j->o.id, (uint32_t)ordinal + 1, c->attempt);
     j->o.owner.touch(j->o.owner.ctx, node);
     j->stats.cancelled++;
+    sherd__job_awaited(n, j->now_ms);
     sherd__job_back(j, ordinal);
     sherd__job_excused(j, node);
     n->relieved = true;

@@ -28,6 +28,7 @@ void sherd__job_back(sherd__job *j, uint64_t ordinal)
     assert(j->nodes[c->node].under_way > 0);
     j->nodes[c->node].under_way--;
     job_cell_becomes(j, c, CELL_TODO);
+    c->again = true;
     if (pos < j->todo_from[slot]) j->todo_from[slot] = pos;
     j->stats.repeated++;
 }

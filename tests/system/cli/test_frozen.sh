@@ -48,4 +48,9 @@ for job in $pids; do
     [ $code = 0 ] && grep -q 'node-3 (.*\(does not answer tasks\|answers take too long\|does not compute gradients\|does not work\|is slow: .* takes over\|is lost: does not answer\)' err
     report $? "${job%:*}: a node that computes nothing is named, and the others do its work"
 done
+for job in permute share; do
+    cat $job.err >err
+    grep -Eq "^the others waited [0-9.]+ s for node-3, which was lost; their answers took .* \(median\)$" err && ! grep -q 'set the pace' err
+    report $? "$job: the report names that node as what the others waited for, not the one that took over"
+done
 echo "1..$n"

@@ -61,6 +61,7 @@ static void an_idle_node_takes_over_what_a_slow_one_has_in_progress(void **state
     assert_int_equal(stats.cancelled, 2);
     assert_int_equal(sherd__job_node_tasks(w.job, 0), 8);
     assert_int_equal(w.ends[1].expelled, 0);
+    assert_true(sherd__job_node_pace(w.job, 1).missed > 0.4); /* it is whom the other waited for */
     world_stop(&w);
 }
 
@@ -159,6 +160,56 @@ static void the_time_in_which_a_node_owes_answers_is_counted(void **state)
     world_stop(&w);
 }
 
+/* A node that is lost: silence counts as its own time, and its work as nobody's. */
+static void the_time_until_a_node_is_lost_is_its_own(void **state)
+{
+    (void)state;
+    double room[3];
+    sherd__job_pace paces[3];
+    world w = { 0 };
+    world_start(&w, 3, 1, 2, 2, 1, false);
+    world_settle(&w);
+    pass(&w, 100);
+    for (uint32_t i = 0; i < 2; i++)
+        for (int k = 0; k < 2; k++) world_answer(&w, i, 0);
+    world_settle(&w);
+    pass(&w, 2900);
+    world_part(&w, 2, true, false);
+    for (int k = 0; k < 2; k++) { /* the first two do its work slowly */
+        world_settle(&w);
+        pass(&w, 1500);
+        for (uint32_t i = 0; i < 2; i++)
+            if (w.ends[i].asked) world_answer(&w, i, 0);
+    }
+    world_settle(&w);
+    world_must_be_done(&w, SHERD_OK);
+    for (uint32_t i = 0; i < 3; i++) paces[i] = sherd__job_node_pace(w.job, i);
+    assert_float_equal(paces[0].seconds, 0.1, 1e-9);
+    assert_float_equal(paces[1].seconds, 0.1, 1e-9);
+    assert_float_equal(paces[2].missed, 3, 1e-9);
+    sherd__job_slowest s = sherd__job_slowest_of(paces, 3, room);
+    assert_int_equal(s.node, 2);
+    assert_float_equal(s.seconds, 3, 1e-9);
+    world_stop(&w);
+}
+
+static void the_time_until_a_node_returns_is_its_own(void **state)
+{
+    (void)state;
+    world w = { 0 };
+    world_start(&w, 2, 1, 1, 2, 1, false);
+    world_settle(&w);
+    pass(&w, 500);
+    world_part(&w, 1, true, true);
+    pass(&w, 400);
+    world_join(&w, 1);
+    world_settle(&w);
+    world_work(&w, 2);
+    world_must_be_done(&w, SHERD_OK);
+    assert_float_equal(sherd__job_node_pace(w.job, 1).missed, 0.9, 1e-9);
+    world_stop(&w);
+}
+
 static void the_time_of_answers_that_were_not_needed_does_not_count(void **state)
 {
     (void)state;
@@ -178,18 +229,22 @@ static void the_slowest_node_is_named_only_if_it_is_significantly_slower(void **
     (void)state;
     double room[4];
     static const sherd__job_pace cases[][4] = {
-        { { 1, 9 }, { 1.1, 9 }, { 3, 9 }, { 0.9, 9 } },
-        { { 1, 9 }, { 1.1, 9 }, { 1.4, 9 }, { 0.9, 9 } },   /* 1.4 times the median */
-        { { 0.1, 9 }, { 0.1, 9 }, { 0.3, 9 }, { 0.1, 9 } }, /* 0.2 s more */
-        { { 1, 9 }, { 1.1, 9 }, { 3, 0 }, { 0.9, 9 } },     /* it took no part */
-        { { 0, 0 }, { 0, 0 }, { 3, 9 }, { 0, 0 } },         /* there are no others */
+        { { 1, 0, 9 }, { 1.1, 0, 9 }, { 3, 0, 9 }, { 0.9, 0, 9 } },
+        { { 1, 0, 9 }, { 1.1, 0, 9 }, { 0, 3, 0 }, { 0.9, 0, 9 } },     /* it was lost */
+        { { 1, 0, 9 }, { 1.1, 0, 9 }, { 1, 2, 9 }, { 0.9, 0, 9 } },     /* so was this one, later */
+        { { 0, 0, 0 }, { 0, 0, 0 }, { 0, 3, 0 }, { 0, 0, 0 } },         /* all did its work */
+        { { 1, 0, 9 }, { 1.1, 0, 9 }, { 1.4, 0, 9 }, { 0.9, 0, 9 } },   /* 1.4 times the median */
+        { { 0.1, 0, 9 }, { 0.1, 0, 9 }, { 0.3, 0, 9 }, { 0.1, 0, 9 } }, /* 0.2 s more */
+        { { 0.1, 0, 9 }, { 0.1, 0, 9 }, { 0, 0.3, 0 }, { 0.1, 0, 9 } }, /* likewise */
+        { { 1, 0, 9 }, { 1.1, 0, 9 }, { 3, 0, 0 }, { 0.9, 0, 9 } },     /* it took no part */
+        { { 0, 0, 0 }, { 0, 0, 0 }, { 3, 0, 9 }, { 0, 0, 0 } },         /* there are no others */
     };
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sherd__job_slowest s = sherd__job_slowest_of(cases[i], 4, room);
-        assert_int_equal(s.node, i == 0 ? 2 : UINT32_MAX);
-        if (i > 0) continue;
+        assert_int_equal(s.node, i < 4 ? 2 : UINT32_MAX);
+        if (i > 3) continue;
         assert_float_equal(s.seconds, 3, 0);
-        assert_float_equal(s.others, 1, 0);
+        assert_float_equal(s.others, i == 3 ? 0 : 1, 0);
     }
 }
 
@@ -202,6 +257,8 @@ int main(void)
         cmocka_unit_test(a_node_that_is_as_fast_as_the_others_keeps_its_work),
         cmocka_unit_test(two_silent_nodes_do_not_relieve_each_other),
         cmocka_unit_test(the_time_in_which_a_node_owes_answers_is_counted),
+        cmocka_unit_test(the_time_until_a_node_is_lost_is_its_own),
+        cmocka_unit_test(the_time_until_a_node_returns_is_its_own),
         cmocka_unit_test(the_time_of_answers_that_were_not_needed_does_not_count),
         cmocka_unit_test(the_slowest_node_is_named_only_if_it_is_significantly_slower),
     };
