@@ -109,16 +109,26 @@ static void sum_any(const sherd__bytes_piece *t)
         }
 }
 
-static void reduce_any(const int32_t *sums, size_t n, uint32_t p, bool add, uint8_t *out)
+/* The quotient is too small by less than 1.5, since |sum| / 2^32 < 0.5. */
+SHERD__CLONES
+static void reduce(const int32_t *sums, size_t n, int32_t p, bool add, uint8_t *out)
 {
+    const int64_t inverse = INT64_C(0x100000000) / p;
     for (size_t i = 0; i < n; i++) {
-        int64_t v = sums[i] % (int64_t)p + (add ? out[i] : 0);
+        int32_t v = sums[i] - (int32_t)(sums[i] * inverse >> 32) * p; /* in [-p/2, 3p/2) */
         v += v < 0 ? p : 0;
+        v -= v >= p ? p : 0;
+        v += add ? out[i] : 0;
         out[i] = (uint8_t)(v >= p ? v - p : v);
     }
 }
 
-static const sherd__bytes_kernels any = { sum_any, reduce_any, sherd__bytes_lay_any };
+void sherd__bytes_reduce_any(const int32_t *sums, size_t n, uint32_t p, bool add, uint8_t *out)
+{
+    reduce(sums, n, (int32_t)p, add, out);
+}
+
+static const sherd__bytes_kernels any = { sum_any, sherd__bytes_reduce_any, sherd__bytes_lay_any };
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
@@ -129,12 +139,13 @@ static sherd__bytes_path best; /* once selected */
 static const sherd__bytes_kernels *kernels_of(sherd__bytes_path path)
 {
     if (path == SHERD__BYTES_ANY) return &any;
+    if (path == SHERD__BYTES_NEON) return sherd__bytes_neon();
     return path < SHERD__BYTES_VNNI ? sherd__bytes_narrow(path) : sherd__bytes_wide(path);
 }
 
 const char *sherd__bytes_path_name(sherd__bytes_path path)
 {
-    static const char *const names[SHERD__BYTES_PATHS] = { "best",     "any",  "avx2",
+    static const char *const names[SHERD__BYTES_PATHS] = { "best",     "any",  "neon", "avx2",
                                                            "avx-vnni", "vnni", "amx" };
     return path < SHERD__BYTES_PATHS ? names[path] : "unknown";
 }
@@ -156,7 +167,10 @@ sherd__bytes_path sherd__bytes_path_of_core(const char *core)
                   { "SkylakeX", SHERD__BYTES_AVX2 },
                   { "Haswell", SHERD__BYTES_AVX2 },
                   { "Zen", SHERD__BYTES_AVX2 },
-                  { "Excavator", SHERD__BYTES_AVX2 } };
+                  { "Excavator", SHERD__BYTES_AVX2 },
+                  { "NeoverseV1", SHERD__BYTES_NEON },
+                  { "NeoverseN2", SHERD__BYTES_NEON },
+                  { "ARMV8SVE", SHERD__BYTES_NEON } };
     if (!core || core[0] == '\0') return SHERD__BYTES_AMX;
     for (size_t i = 0; i < sizeof cores / sizeof *cores; i++)
         if (strcasecmp(core, cores[i].core) == 0) return cores[i].path;

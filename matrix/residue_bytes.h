@@ -37,6 +37,7 @@ enum {
 typedef enum sherd__bytes_path {
     SHERD__BYTES_BEST, /* the fastest that this processor has */
     SHERD__BYTES_ANY,  /* instructions of any processor */
+    SHERD__BYTES_NEON, /* ARM's I8MM */
     SHERD__BYTES_AVX2,
     SHERD__BYTES_AVX_VNNI, /* the 256-bit form of the next */
     SHERD__BYTES_VNNI,     /* AVX-512-VNNI */

@@ -1,6 +1,6 @@
 /* Shared by the files of products of byte residues: residue_bytes.c for every processor,
  * residue_bytes_avx2.c for processors with AVX2 or AVX-VNNI, residue_bytes_wide.c for processors
- * with AVX-512-VNNI or AMX. */
+ * with AVX-512-VNNI or AMX, residue_bytes_neon.c for ARM. */
 #ifndef MATRIX_RESIDUE_BYTES_KERNELS_H
 #define MATRIX_RESIDUE_BYTES_KERNELS_H
 
@@ -38,7 +38,9 @@ typedef struct sherd__bytes_kernels {
  *  permit them. */
 const sherd__bytes_kernels *sherd__bytes_narrow(sherd__bytes_path path);
 const sherd__bytes_kernels *sherd__bytes_wide(sherd__bytes_path path);
-/** The function `lay` for any processor. */
+const sherd__bytes_kernels *sherd__bytes_neon(void);
+/** The functions `reduce` and `lay` for any processor. */
+void sherd__bytes_reduce_any(const int32_t *sums, size_t n, uint32_t p, bool add, uint8_t *out);
 void sherd__bytes_lay_any(const int8_t *in, size_t k, size_t m, size_t stride, uint8_t *out,
                           size_t strip);
 

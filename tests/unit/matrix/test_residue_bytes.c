@@ -125,6 +125,8 @@ static void a_named_core_limits_the_path(void **s)
     assert_int_equal(sherd__bytes_path_of_core("COOPERLAKE"), SHERD__BYTES_VNNI);
     assert_int_equal(sherd__bytes_path_of_core("haswell"), SHERD__BYTES_AVX2);
     assert_int_equal(sherd__bytes_path_of_core("Nehalem"), SHERD__BYTES_ANY);
+    assert_int_equal(sherd__bytes_path_of_core("NEOVERSEN2"), SHERD__BYTES_NEON);
+    assert_int_equal(sherd__bytes_path_of_core("NeoverseN1"), SHERD__BYTES_ANY);
     assert_true(sherd__bytes_path_here() <= sherd__bytes_path_of_core(getenv("OPENBLAS_CORETYPE")));
 }
 
