@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Measures sherd's nodes on a device: bench/card.py [options] -o card.json
+
+It needs the command and Python, no numpy and no network but loopback, so that it runs from a bundle
+(`make bundle`) on a machine that has a driver only: card.py --sherd bundle/bin/sherd -o card.json.
+Every exact product is also computed by a node on the processor, which must give the same bytes.
+Sizes whose estimate exceeds the time left are omitted, and named.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+SIZES = (1024, 2048, 4096, 8192, 16384)
+QUICK = (64, 128)
+EXACT = {8: ("--scheme", "plain", "--bits", "9"), 24: ("--scheme", "plain", "--bits", "25")}
+SHARE = ("--scheme", "share", "--bits", "9", "--same-host-domains")
+# name of the measurement, bits of the operands, nodes, options of `multiply`
+PRODUCTS = (
+    ("float64", 8, ("device",), ("--scheme", "plain", "--mode", "float")),
+    ("exact", 8, ("device",), EXACT[8]),
+    ("exact-wide", 24, ("device",), EXACT[24]),  # modulo primes: sums exceed 2^53
+    ("mixed", 24, ("device", "cpu"), EXACT[24]),
+    ("blind", 8, ("device",), ("--scheme", "blind", "--masks", "b.masks")),
+    ("share", 8, ("device", "device2", "device3"), SHARE),
+)
+TRAININGS = (("lenet", "gradients"), ("deep", "gradients"), ("mnist-proper", "products"))
+
+
+def matrix(path, n, bits):
+    """Writes a .npy of n x n random integers of 8 or 24 bits."""
+    kind, width = ("|u1", 1) if bits == 8 else ("<u4", 4)
+    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': ({n}, {n}), }}"
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    with open(path, "wb") as out:
+        out.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+        for _ in range(n):
+            row = bytearray(os.urandom(n * width))
+            if bits == 24:
+                row[3::4] = bytes(n)
+            out.write(row)
+
+
+def digest(path):
+    with open(path, "rb") as file:
+        h = hashlib.sha256()
+        while block := file.read(1 << 22):
+            h.update(block)
+    return h.hexdigest()
+
+
+class Card:
+    def __init__(self, args, folder):
+        self.sherd, self.args, self.folder = str(pathlib.Path(args.sherd).resolve()), args, folder
+        self.env = {**os.environ, "XDG_STATE_HOME": str(folder)}
+        self.ends = time.monotonic() + args.seconds
+        self.nodes, self.lines, self.omitted = [], {}, []
+        self.run("keygen", "c.key")
+        key = next(w for w in self.run("keygen", "--show", "c.key").split() if w.startswith("key="))
+        (folder / "allow.txt").write_text(f"* {key} role=coordinator\n")
+
+    def run(self, *words):
+        done = subprocess.run(
+            [self.sherd, *words], cwd=self.folder, env=self.env, capture_output=True, text=True
+        )
+        if done.returncode:
+            raise SystemExit(
+                f"card.py: sherd {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}"
+            )
+        return done.stdout
+
+    def node(self, name, *options):
+        self.run("keygen", f"{name}.key")
+        command = [
+            self.sherd,
+            "node",
+            "--key",
+            f"{name}.key",
+            "--allow",
+            "allow.txt",
+            "--domain",
+            name,
+        ]
+        with open(self.folder / f"{name}.log", "w") as log:
+            process = subprocess.Popen(
+                [*command, *options], cwd=self.folder, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        self.nodes.append(process)
+        self.lines[name] = process.stdout.readline()
+        if not self.lines[name]:
+            raise SystemExit(
+                f"card.py: {name}: {(self.folder / f'{name}.log').read_text().strip()}"
+            )
+
+    def over(self, names):
+        path = self.folder / f"{'-'.join(names)}.txt"
+        path.write_text("".join(self.lines[n] for n in names))
+        return ("--nodes", path.name, "--key", "c.key")
+
+    def left(self):
+        return self.ends - time.monotonic()
+
+    def product(self, name, bits, nodes, options, n):
+        a, b, runs = f"a{bits}.npy", f"b{bits}.npy", []
+        if "--masks" in options:
+            rows = str(n * self.args.runs)
+            self.run("prepare", b, "--rows", rows, "--bits", "9", "-o", "b.masks")
+        for _ in range(self.args.runs):
+            answer = self.run(
+                "multiply", a, b, "-o", "c.npy", "--json", *self.over(nodes), *options
+            )
+            runs.append(json.loads(answer))
+        best = min(runs, key=lambda r: r["seconds"])
+        return {
+            "measurement": name,
+            "n": n,
+            "seconds": sorted(r["seconds"] for r in runs),
+            "terms_per_second": n**3 / best["seconds"],
+            "link_bytes_per_second": (best["bytes_out"] + best["bytes_in"]) / best["seconds"],
+            "primes": best["primes"],
+            "prime_bits": best["prime_bits"],
+            "tasks": best["tasks"],
+            "sha256": digest(self.folder / "c.npy"),
+        }
+
+    def products(self, n):
+        """All products of one size; each takes at most nine times that of half of the size."""
+        made, wanted = [], {}
+        for bits, options in EXACT.items():
+            matrix(self.folder / f"a{bits}.npy", n, bits)
+            matrix(self.folder / f"b{bits}.npy", n, bits)
+            wanted[bits] = self.product("wanted", bits, ("cpu",), options, n)["sha256"]
+        for name, bits, nodes, options in PRODUCTS:
+            if self.estimate.get(name, 0) > self.left():
+                self.omitted.append(f"{name} {n}")
+                continue
+            began = time.monotonic()
+            made.append(self.product(name, bits, nodes, options, n))
+            if name != "float64" and made[-1]["sha256"] != wanted[bits]:
+                raise SystemExit(f"card.py: {name}, n = {n}: other bits than on the processor")
+            self.estimate[name] = 9 * (time.monotonic() - began)
+            print(f"{name:12} {n:6} {made[-1]['seconds'][0]:9.3f} s", file=sys.stderr)
+        return made
+
+    def training(self, recipe, by):
+        few = ("--epochs", "1", "--examples", "200" if self.args.quick else "2000")
+        how = ("--by", by, "--seed", "1", "--json", *self.over(("device",)))
+        answer = json.loads(self.run("train", recipe, *few, *how))
+        return {
+            "recipe": recipe,
+            "by": by,
+            "examples_per_second": answer["examples_per_second"],
+            "seconds": answer["seconds"],
+        }
+
+    def measure(self):
+        listed = json.loads(self.run("node", "--list-devices", "--json"))["devices"]
+        usable = [d for d in listed if d["usable"] and self.args.backend in ("auto", d["backend"])]
+        chosen = next((d for d in usable if d["number"] == self.args.device), None)
+        if not chosen:
+            raise SystemExit("card.py: no usable device: sherd node --list-devices says why")
+        memory = str(self.args.device_memory or chosen["memory"] // 4)
+        on = (
+            "--backend",
+            chosen["backend"],
+            "--device",
+            str(chosen["number"]),
+            "--device-memory",
+            memory,
+        )
+        self.node("cpu", "--backend", "cpu")
+        for name in ("device", "device2", "device3"):
+            self.node(name, *on)
+        state = json.loads(self.run("cluster", "status", "--json", *self.over(("device", "cpu"))))
+        self.estimate = {}
+        sizes = QUICK if self.args.quick else SIZES
+        return {
+            "schema": "sherd/card/1",
+            "sherd": self.run("version").split("\n")[0],
+            "device": chosen,
+            "nodes": state["nodes"],
+            "products": [p for size in sizes if self.left() > 0 for p in self.products(size)],
+            "trainings": [self.training(*t) for t in TRAININGS if self.left() > 0],
+            "omitted": self.omitted,
+        }
+
+    def close(self):
+        for process in self.nodes:
+            process.terminate()
+        for process in self.nodes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+            process.kill()
+            process.stdout.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("-o", "--output", required=True, help="JSON file that is written")
+    parser.add_argument("--sherd", default="build/sherd", help="the command [build/sherd]")
+    parser.add_argument("--backend", default="auto", help="cuda, opencl, or auto: any [auto]")
+    parser.add_argument("--device", type=int, default=0, help="number of the device [0]")
+    parser.add_argument(
+        "--device-memory", type=int, help="bytes for each of three nodes [a quarter]"
+    )
+    parser.add_argument("--runs", type=int, default=3, help="runs of each product [3]")
+    parser.add_argument("--seconds", type=float, default=540, help="time for all [540]")
+    parser.add_argument("--quick", action="store_true", help="small sizes")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        card = Card(args, pathlib.Path(folder))
+        try:
+            made = card.measure()
+        finally:
+            card.close()
+    pathlib.Path(args.output).write_text(json.dumps(made, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
