@@ -62,10 +62,10 @@ bool sherd__env_unread(const char *variable, char why[240])
     for (size_t i = 0; i < n.len; i++) known[i] = n.names[i];
     snprintf(name, sizeof name, "%.*s", (int)(n.name_len < 60 ? n.name_len : 60), variable);
     const char *near = n.on_argv ? NULL : sherd__suggest(name, known);
-    snprintf(why, 240, "%s %s%s%s", name,
+    snprintf(why, 240, "%s %s%s%s%s", name,
              n.on_argv ? "is ignored: its option can only be given on the command line"
                        : "sets no option",
-             near ? "; did you mean " : "", near ? near : "");
+             near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     return true;
 }
 

@@ -140,18 +140,34 @@ void sherd__help_verbs(FILE *out)
 {
     fputs("Usage: sherd VERB [options] [--] [arguments]\n\n", out);
     print_verbs(out, sherd__verbs, "");
-    fputs("\n"
-          "`sherd help VERB` begins with three examples. Options can be abbreviated. They can also "
-          "be\n"
-          "set by SHERD_OPTION in the environment or `option = value` in ~/.config/sherd/config.\n"
-          "Documents that messages name are in share/doc/sherd of the installation.\n",
-          out);
+    fputc('\n', out);
+    sherd__print_filled(out,
+                        "`sherd help VERB` begins with three examples. Options can be abbreviated. "
+                        "They can also be set by SHERD_OPTION in the environment or "
+                        "`option = value` in ~/.config/sherd/config. Documents that messages name "
+                        "are in share/doc/sherd of the installation.",
+                        0, 0, WIDTH);
+}
+
+/* Prints a command of any length, which can be copied to a shell. */
+static void print_command(FILE *out, const char *s)
+{
+    int at = 2;
+    fputc(' ', out);
+    for (size_t n; *s != '\0'; s += n + strspn(s + n, " ")) {
+        n = strcspn(s, " ");
+        int mark = s[n] != '\0' ? 2 : 0; /* room for the end of a line that goes on */
+        bool fits = at == 2 || at + 1 + (int)n + mark <= WIDTH;
+        if (!fits) at = fprintf(out, " \\\n   ") - 3;
+        at += fprintf(out, " %.*s", (int)n, s);
+    }
 }
 
 void sherd__help_verb(FILE *out, const sherd__verb *v, const char *title)
 {
     for (const sherd__example *e = v->examples; e && e->command; e++) {
-        fprintf(out, "  %s\n      ", e->command);
+        print_command(out, e->command);
+        newline(out, 6);
         sherd__print_filled(out, e->help, 6, 6, WIDTH);
     }
     if (v->subs) {

@@ -136,6 +136,9 @@ static void put_exit_status(FILE *out)
         }
         fputc('\n', out);
     }
+    fputs(".TP\n141\nthe reader of standard output has closed the pipe; nothing else failed, and "
+          "no message is printed\n",
+          out);
     fputs(".PP\nWith \\fB\\-\\-json\\fR a failed run prints one object too, with \\fIok\\fR false "
           "and \\fIerror\\fR {code, name, error, message, hint}; code and name are those above.\n",
           out);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@
 #include "cli/limit.h"
 #include "cli/progress.h"
 #include "core/alloc.h"
+
+#define EXIT_PIPE (128 + SIGPIPE)
 
 static const struct {
     int code;
@@ -413,10 +416,21 @@ static bool print_json(const sherd__cli *cli, int err, const sherd_diag *d)
     return reported;
 }
 
+/* Returns whether all that failed is the output, because its reader has closed the pipe, as head
+ * does when it has enough. This is reported as the status of a program that SIGPIPE ends. */
+static bool reader_left(int err, const sherd_diag *d)
+{
+    struct pollfd output = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    bool failed = fflush(stdout) != 0 || ferror(stdout);
+    return failed && (err == 0 || strcmp(d->hint, STDOUT_HINT) == 0) && poll(&output, 1, 0) == 1 &&
+           (output.revents & POLLERR);
+}
+
 int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
 {
     sherd_diag mine = *d;
     sherd__limit_ending();
+    if (reader_left(err, d)) return EXIT_PIPE;
     if (err == SHERD_EINTERRUPTED && sherd__cli_interrupted() == SIGALRM) {
         /* "interrupted" alone says nothing of where the time went. */
         bool says = *d->message && strcmp(d->message, "interrupted") != 0;

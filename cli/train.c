@@ -121,8 +121,11 @@ static int explain(const sherd__train *t, int err, const sherd_diag *why, sherd_
         return sherd__fail(d, err, "the same command with --resume continues it", "%s",
                            why->message);
     if (err == SHERD_EINTERRUPTED)
-        return sherd__fail(d, err, NULL, "%s%s", why->message,
-                           sherd__train_is_first(t) ? "; no model was written" : "");
+        return sherd__fail(d, err,
+                           "with --checkpoint FOLDER, an interrupted training keeps its steps, and "
+                           "--resume continues it",
+                           "%s%s", why->message,
+                           sherd__train_is_first(t) ? "; nothing was saved" : "");
     return sherd__fail(d, err, why->hint, "%s", why->message);
 }
 

@@ -126,15 +126,17 @@ static void say_scheme(const sherd_certificate_info *c, const sherd__cli *cli)
 static void say_result(const verification *v, const sherd__cli *cli)
 {
     const sherd_check *x = &v->check;
-    char t[24], far[200], out[96];
+    char t[24], far[200], out[96], nan[96];
+    sherd__work_nan_text(x, nan);
     if (x->judged == SHERD_JUDGED_BITS)
-        sherd__cli_say(cli, "equal: yes, bit for bit (%" PRIu64 " entries, computed locally in %s)",
-                       x->entries, sherd__cli_seconds(x->seconds, t));
+        sherd__cli_say(cli,
+                       "equal: yes, bit for bit (%" PRIu64 " entries, computed locally in %s)%s",
+                       x->entries, sherd__cli_seconds(x->seconds, t), nan);
     else
         sherd__cli_say(cli,
-                       "equal: yes, within gamma_k |A||B| in every entry%s; largest difference "
+                       "equal: yes, within gamma_k |A||B| in every entry%s%s; largest difference "
                        "%.3g; computed locally in %s",
-                       sherd__work_unjudged_text(x, out), x->max_abs,
+                       sherd__work_unjudged_text(x, out), nan, x->max_abs,
                        sherd__cli_seconds(x->seconds, t));
     if (v->info.mode == SHERD_MODE_EXACT)
         sherd__cli_say(cli, "%s", sherd__work_distance_text(&v->distance, far));
@@ -187,8 +189,8 @@ static json_t *result_object(const verification *v, const sherd__cli *cli)
                                             "freivalds_error_log2",
                                             "sample_missed_ppm",
                                             NULL };
-    static const char *const found[] = { "equal",    "judged",  "entries", "bit_equal",
-                                         "unjudged", "seconds", NULL };
+    static const char *const found[] = { "equal",    "judged", "entries", "bit_equal",
+                                         "unjudged", "nan",    "seconds", NULL };
     json_t *obj = sherd__cli_json_new(cli), *warnings = json_array(), *part = json_object();
     sherd__fields_json_of(obj, &v->info, sherd_certificate_info_fields, about);
     sherd__fields_json_of(part, &v->info, sherd_certificate_info_fields, strength);

@@ -42,6 +42,8 @@ uint64_t sherd__work_total(const uint64_t *each, const sherd_report *r);
 double sherd__work_percent(uint64_t part, uint64_t all);
 /** Formats which entries were not compared; "" if none. */
 const char *sherd__work_unjudged_text(const sherd_check *x, char out[96]);
+/** Writes how many entries are NaN in both results, "; ...", or nothing. */
+const char *sherd__work_nan_text(const sherd_check *x, char out[96]);
 /** Formats the distance as a sentence. */
 const char *sherd__work_distance_text(const sherd_distance *x, char out[200]);
 

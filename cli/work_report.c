@@ -12,6 +12,8 @@
 #include "cli/work.h"
 #include "sherd/machine.h"
 
+#define BITS_WIDEST 26u /* the widest fixed point that messages recommend */
+
 uint64_t sherd__work_total(const uint64_t *each, const sherd_report *r)
 {
     uint64_t sum = 0;
@@ -40,14 +42,19 @@ static uint32_t bits(const sherd__product_run *w, unsigned i)
     return i == 1 && w->info.options->bits_b ? w->info.options->bits_b : w->info.options->bits;
 }
 
+/* Measures how operand i is rounded to so many bits. */
+static int rounding_to(const sherd__product_run *w, unsigned i, uint32_t width, sherd_rounding *out)
+{
+    const sherd_product_options *o = w->info.options;
+    *out = (sherd_rounding){ .size = sizeof *out };
+    return sherd_profile_rounding_get(i ? o->profile_b : o->profile_a, width, out, NULL);
+}
+
 /* Measures the rounding of operand i in fixed point; false if it was not rounded. */
 static bool rounding(const sherd__product_run *w, unsigned i, sherd_rounding *out)
 {
-    const sherd_product_options *o = w->info.options;
-    sherd_profile *profile = i ? o->profile_b : o->profile_a;
     *out = (sherd_rounding){ .size = sizeof *out };
-    return exact(w) && sherd_profile_rounding_get(profile, bits(w, i), out, NULL) == 0 &&
-           out->max_error > 0;
+    return exact(w) && rounding_to(w, i, bits(w, i), out) == 0 && out->max_error > 0;
 }
 
 /* ---- for people ------------------------------------------------------------------------------ */
@@ -219,6 +226,16 @@ const char *sherd__work_unjudged_text(const sherd_check *x, char out[96])
     return out;
 }
 
+const char *sherd__work_nan_text(const sherd_check *x, char out[96])
+{
+    *out = '\0';
+    if (x->nan)
+        snprintf(out, 96,
+                 "; %" PRIu64 " of %" PRIu64 " entries are NaN in both, which counts as equal",
+                 x->nan, x->entries);
+    return out;
+}
+
 double sherd__work_percent(uint64_t part, uint64_t all)
 {
     return all ? 100.0 * (double)part / (double)all : 100.0;
@@ -227,24 +244,25 @@ double sherd__work_percent(uint64_t part, uint64_t all)
 static void say_check(const sherd__product_run *w)
 {
     const sherd_check *x = w->info.check;
-    char t[24], far[200], out[96];
+    char t[24], far[200], out[96], nan[96];
     if (!x) return;
+    sherd__work_nan_text(x, nan);
     if (x->equal && w->info.distance)
         sherd__cli_note(w->cli, "%s", sherd__work_distance_text(w->info.distance, far));
     if (x->judged == SHERD_JUDGED_BITS && x->equal)
         sherd__cli_say(w->cli,
-                       "equal: yes, bit for bit (%" PRIu64 " entries, computed locally in %s)",
-                       x->entries, sherd__cli_seconds(x->seconds, t));
+                       "equal: yes, bit for bit (%" PRIu64 " entries, computed locally in %s)%s",
+                       x->entries, sherd__cli_seconds(x->seconds, t), nan);
     else if (x->judged == SHERD_JUDGED_BITS)
         sherd__cli_say(w->cli, "equal: NO: %" PRIu64 " of %" PRIu64 " entries differ",
                        x->entries - x->bit_equal, x->entries);
     else
         sherd__cli_say(w->cli,
-                       "equal: %s gamma_k |A||B| in every entry%s; largest difference %.3g, "
+                       "equal: %s gamma_k |A||B| in every entry%s%s; largest difference %.3g, "
                        "%.2g of what the bound allows; %.2f %% bit-equal, numpy.isclose %.2f %%; "
                        "computed here in %s",
                        x->equal ? "yes, within" : "NO, not within",
-                       sherd__work_unjudged_text(x, out), x->max_abs, x->worst,
+                       sherd__work_unjudged_text(x, out), nan, x->max_abs, x->worst,
                        sherd__work_percent(x->bit_equal, x->entries),
                        sherd__work_percent(x->isclose, x->entries),
                        sherd__cli_seconds(x->seconds, t));
@@ -268,14 +286,16 @@ static bool said_before(const sherd__product_run *w, unsigned i)
     return i == 1 && strcmp(w->paths[0], w->paths[1]) == 0 && bits(w, 0) == bits(w, 1);
 }
 
-/* Returns which option would keep entries that became 0. */
-static const char *keeps_more(const sherd__product_run *w, unsigned i)
+/* Returns which option would keep some of the entries of operand i that became 0. */
+static const char *keeps_more(const sherd__product_run *w, unsigned i, const sherd_rounding *r)
 {
-    bool wider = bits(w, i) < 26;
+    sherd_rounding widest;
+    bool wider = bits(w, i) < BITS_WIDEST && rounding_to(w, i, BITS_WIDEST, &widest) == 0 &&
+                 widest.vanished < r->vanished;
     const sherd_scheme_info *s = scheme_of(w);
     if (!s->exact_only)
         return wider ? "--bits 26 keeps more, --mode float keeps all" : "--mode float keeps them";
-    if (!wider) return "private schemes keep no more than 26 bits";
+    if (!wider) return "private schemes use at most 26 bits, which keep no more of them";
     if (s->takes & SHERD_TAKES_MASKS)
         return i == 1 ? "masks prepared with --bits-b 26 keep more"
                       : "masks prepared with --bits 26 keep more";
@@ -296,7 +316,7 @@ static void say_vanished(const sherd__product_run *w, unsigned i, const sherd_ro
         sherd__cli_warn(w->cli,
                         "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 are too "
                         "small beside the largest and became 0: %s",
-                        w->paths[i], r->vanished, r->nonzeros, keeps_more(w, i));
+                        w->paths[i], r->vanished, r->nonzeros, keeps_more(w, i, r));
 }
 
 /* Prints how far the rounded operands are from the originals. The result is exact for the rounded

@@ -88,8 +88,8 @@ int main(void)
     sherd_identity_free(key);
     if (err) return failed(&d);
 
-    printf("the node computed %llu products from %llu bytes\n", (unsigned long long)tasks.multiply,
-           (unsigned long long)report.bytes_in);
+    printf("the node computed %llu product%s from %llu bytes\n", (unsigned long long)tasks.multiply,
+           tasks.multiply == 1 ? "" : "s", (unsigned long long)report.bytes_in);
     printf("equal: %s\n", equal ? "yes, bit for bit" : "no");
     return equal ? 0 : 1;
 }

@@ -200,6 +200,7 @@ static void fill(sherd_check *out, const sherd__compare *x, bool bitwise)
         .bit_equal = x->equal,
         .isclose = x->close,
         .mismatched = x->mismatched,
+        .nan = x->nan,
         .max_abs = x->max_abs,
         .max_ulp = x->max_ulp,
         .beyond = x->beyond,
@@ -317,6 +318,7 @@ static const sherd_field check_fields[] = {
     SHERD__FIELD(sherd_check, seconds, F64, "s", "time of computing and comparing"),
     SHERD__FIELD(sherd_check, blas_calls, U64, "", "calls of BLAS"),
     SHERD__FIELD(sherd_check, unjudged, U64, "", "entries without a bound, which are not compared"),
+    SHERD__FIELD(sherd_check, nan, U64, "", "entries that are NaN in both, which counts as equal"),
 };
 SHERD__FIELDS(sherd_check, check_fields)
 

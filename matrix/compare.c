@@ -67,6 +67,7 @@ static void finite_entry(sherd__compare *out, double c, double r, size_t row, si
 static void unequal(sherd__compare *out, double c, double r, size_t row, size_t col)
 {
     if (isnan(c) && isnan(r)) {
+        out->nan++;
         out->equal++;
         out->close++;
         return;
@@ -87,6 +88,7 @@ void sherd__compare_rows(sherd__compare *out, const double *c, size_t ldc, const
                 unequal(out, x[j], r[j], at.row + i, at.col + j);
                 continue;
             }
+            out->nan += isnan(x[j]) != 0;
             out->equal++;
             out->close++;
         }

@@ -15,6 +15,7 @@ typedef struct sherd__compare {
     uint64_t count;      /* entries compared */
     uint64_t equal;      /* bit for bit; any NaN equals any NaN, +0 and -0 differ */
     uint64_t close;      /* numpy.isclose(c, reference, equal_nan=True), its tolerances */
+    uint64_t nan;        /* NaN on both sides: among `equal` and `close` */
     uint64_t mismatched; /* NaN or infinity on one side only, or of opposite signs */
     double max_abs;      /* largest |c - reference| over entries finite on both sides */
     size_t abs_row, abs_col;

@@ -62,6 +62,8 @@ typedef struct sherd_check {
     uint64_t blas_calls; /* number of BLAS calls that this took */
     uint64_t unjudged;   /* gamma: number of entries without a bound, because |A||B| overflows; they
                             are not compared */
+    uint64_t nan;        /* number of entries that are NaN in both results; they count as equal, in
+                            `bit_equal` and `isclose`, too */
 } sherd_check;
 
 SHERD_API const sherd_field *sherd_check_fields(size_t *count);

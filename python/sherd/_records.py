@@ -340,6 +340,7 @@ class Check(Record):
         seconds: time of computing and comparing [s]
         blas_calls: calls of BLAS
         unjudged: entries without a bound, which are not compared
+        nan: entries that are NaN in both, which counts as equal
     """
 
     equal: bool
@@ -357,6 +358,7 @@ class Check(Record):
     seconds: float
     blas_calls: int
     unjudged: int
+    nan: int
 
 
 @dataclass(frozen=True)

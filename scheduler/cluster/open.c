@@ -132,9 +132,10 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
     if (!err && !c->o.local_nodes)
         (void)sherd__domains_fault(&found, peers, c->count, unnamed, c->o.same_host_domains,
                                    &c->domain_fault);
-    /* Not reported if all nodes are on loopback: then the cluster is called simulated in any
-     * case. */
-    if (!err && split[0] != split[1] && !c->simulated)
+    /* Not reported if all nodes are on loopback: then the cluster is called simulated in any case;
+     * nor if the work will be refused for it. */
+    bool refused = c->domain_fault.text[0] && c->o.work && sherd__prepare_least(c->o.work) > 1;
+    if (!err && split[0] != split[1] && !c->simulated && !refused)
         sherd__cluster_say(c, SHERD_LOG_WARN,
                            "%s:%u and %s:%u are one host, which the node file names as two domains "
                            "(%s, %s): its operator sees the data of both",

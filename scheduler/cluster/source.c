@@ -116,6 +116,22 @@ static int check_domains(const sherd__node_source *s, sherd_diag *d)
                        domains == 1 ? "" : "s", s->least);
 }
 
+/* The nodes of `sherd cluster up` are not in a list that the user writes. */
+static int too_few_running(const sherd__node_source *s, sherd_diag *d)
+{
+    char hint[120];
+    snprintf(hint, sizeof hint,
+             "sherd cluster down, then sherd cluster up -n %" PRIu64
+             ", or lower --colluding or --spare",
+             s->least);
+    return sherd__fail(d, SHERD_EFEWNODES, hint,
+                       "%zu local node%s up: --scheme %s with --colluding %" PRIu32
+                       " and --spare %" PRIu32 " needs %" PRIu64 " or more",
+                       s->peers.len, s->peers.len == 1 ? " is" : "s are",
+                       sherd_scheme_get(s->work.scheme)->name, s->work.colluding, s->work.spare,
+                       s->least);
+}
+
 static int check_list(const sherd__node_source *s, sherd_diag *d)
 {
     for (size_t i = 0; i < s->peers.len; i++) {
@@ -128,6 +144,7 @@ static int check_list(const sherd__node_source *s, sherd_diag *d)
                                s->where, p->line, p->host, p->port);
     }
     if (s->peers.len >= s->least) return check_domains(s, d);
+    if (s->o.running) return too_few_running(s, d);
     return sherd__fail(d, SHERD_EFEWNODES, "list more nodes, or lower --colluding or --spare",
                        "%s lists %zu node%s, and %" PRIu64 " or more are needed", s->where,
                        s->peers.len, s->peers.len == 1 ? "" : "s", s->least);

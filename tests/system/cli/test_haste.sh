@@ -123,9 +123,16 @@ b'
 
 py "np.save('wide.npy', np.array([[1e9, 1.0], [1.0, 1.0]])); np.save('I.npy', np.eye(2))"
 run multiply wide.npy I.npy -o W.npy -n 2 --mode exact
-[ $code = 0 ] && grep -q 'wide.npy: 3 of 4 entries that are not 0' err && ! grep -q 'I.npy:' err &&
-    grep -q -- '--bits' err
+[ $code = 0 ] && grep -q 'wide.npy: 3 of 4 entries that are not 0' err && ! grep -q 'I.npy:' err
 report $? "exact arithmetic reports entries that it rounds to zero"
+grep -q 'became 0: --mode float keeps them' err; report $? "the hint does not name --bits 26 where it keeps no more"
+py "np.save('wider.npy', np.array([[1e6, 1.0], [1.0, 1.0]]))"
+run multiply wider.npy I.npy -o W.npy -n 2 --mode exact
+[ $code = 0 ] && grep -q 'wider.npy: 3 of 4 .* became 0: --bits 26 keeps more, --mode float keeps all' err
+report $? "it names --bits 26 where it keeps more"
+run multiply wide.npy I.npy -o W.npy -n 3 --scheme share
+[ $code = 0 ] && grep -q 'became 0: private schemes use at most 26 bits, which keep no more' err
+report $? "so it is under a private scheme, which has no floats"
 run multiply wide.npy I.npy -o W.npy -n 2 --mode exact --json
 py "r = json.load(open('out'))['rounding']
 assert r[0]['vanished'] == 3 and r[0]['nonzeros'] == 4 and 2e-6 < r[0]['relative_error'] < 3e-6, r
@@ -142,7 +149,7 @@ done
 export SHERD_GROPU=1
 run version
 unset SHERD_GROPU
-grep -q 'SHERD_GROPU sets no option; did you mean SHERD_GROUP' err
+grep -q 'SHERD_GROPU sets no option; did you mean SHERD_GROUP?$' err
 report $? "a misspelt variable is reported with the nearest"
 export SHERD_GROUP=1 SHERD_TEST_X=1 SHERD_MNIST=x
 run version

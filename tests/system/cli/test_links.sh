@@ -32,7 +32,14 @@ two_lines() { [ "$(wc -l <nodes.txt)" -eq 2 ]; }
 await two_lines
 /usr/bin/python3 -c "import numpy as np
 r = np.random.default_rng(1)
-np.save('A.npy', r.standard_normal((400, 400)))"
+np.save('A.npy', r.standard_normal((400, 400))); np.save('small.npy', np.eye(4))"
+sed '1s/domain=site/domain=other/' nodes.txt >split.txt
+run multiply small.npy small.npy -o C.npy --nodes split.txt --key me.key --scheme share1
+[ $code = 3 ] && [ "$(grep -c ' one host' err)" = 1 ] && grep -q '^sherd: multiply: split.txt, lines 1 and 2: .* one host' err
+report $? "two domains of one host are refused once, without a warning of the same"
+run multiply small.npy small.npy -o C.npy --nodes split.txt --key me.key
+[ $code = 0 ] && [ "$(grep -c 'warning: .* are one host' err)" = 1 ]
+report $? "under a scheme that does not need domains they cause a warning"
 over="--nodes nodes.txt --key me.key --scheme plain"
 
 # Within a factor of two. Repeated, since another process may take the machine for a while: a wrong

@@ -147,6 +147,6 @@ mpirun=$!
 some_are_kept() { ls run 2>/dev/null | grep -q 00000100; }
 await some_are_kept && : >slow && kill -TERM "$(cat pid)" # the last checkpoint takes seconds
 wait $mpirun; code=$?
-[ $code = 13 ] && grep -q 'interrupted after' err && ! grep -q 'no model was written' err && ! grep -q 'the time of' err && "$S" verify run 2>>err
+[ $code = 13 ] && grep -q 'interrupted after' err && ! grep -q 'nothing was saved' err && ! grep -q 'the time of' err && "$S" verify run 2>>err
 report $? "a signal to one process stops all of them, and --resume continues the training"
 echo "1..$n"

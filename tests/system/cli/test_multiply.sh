@@ -53,6 +53,9 @@ assert c.dtype == '<f8' and c.shape == want.shape, (c.shape, want.shape)
 assert $3, abs(c - want).max()"; }
 
 cluster 3; report $? "three nodes are started, which commands without -n use"
+fails 7 '3 local nodes are up: --scheme share with --colluding 2 and --spare 1 needs 6 or more' multiply A.npy B.npy -o C.npy \
+    --scheme share --colluding 2 --spare 1 && grep -q 'try: sherd cluster down, then sherd cluster up -n 6, or lower' err
+report $? "if they are too few for a scheme, the hint says how to start more"
 for scheme in permute plain; do
     for nodes in 1 3; do
         rm -f C.npy; run multiply A.npy B.npy -o C.npy -n $nodes --scheme $scheme --check
@@ -205,6 +208,11 @@ fails 11 'row 7' multiply inf.npy B.npy -o C.npy -n 2 --bits 12; report $? "infi
 run multiply nan.npy B.npy -o C.npy --check
 [ $code = 0 ] && py "c = np.load('C.npy'); assert np.isnan(c[7]).all() and not np.isnan(np.delete(c, 7, 0)).any()"
 report $? "NaN in floats gives NaN in the same entries as in numpy"
+grep -q '; 23 of 851 entries are NaN in both, which counts as equal; .* numpy.isclose 100.00 %' err; report $? "--check says how many entries are NaN"
+run multiply A.npy B.npy -o C.npy --check
+[ $code = 0 ] && ! grep -q NaN err; report $? "--check says nothing of NaN where there is none"
+run apply sigmoid edge.npy -o C.npy --check --json
+[ $code = 0 ] && json "d['check']['nan'] == 3 and d['check']['judged'] == 'bits'"; report $? "so it is for element-wise operations, in JSON"
 py "r = np.random.default_rng(1); sign = lambda *shape: r.choice([-1.0, 1.0], shape)
 np.save('large-a.npy', 1e154 * sign(40, 4)); np.save('large-b.npy', 1e153 * sign(4, 40))"
 py "np.save('near-a.npy', np.array([[1e308, 1e308, -1e308, -1e308]])); np.save('near-b.npy', np.ones((4, 2)) * [1, 1e-9])"

@@ -275,7 +275,8 @@ started() {
     while [ "$(cat "$log_" 2>/dev/null | wc -l)" -lt 3 ] && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
 }
 cp keep.npz model.npz; started int.jsonl; kill -TERM $last; wait $last; code=$?
-[ $code = 130 ] && grep -q 'interrupted after [0-9]* of' err && cmp -s keep.npz model.npz; report $? "an interrupted run gives exit code 130 and writes no model"
+[ $code = 130 ] && grep -q 'interrupted after [0-9]* of .* steps; nothing was saved' err && cmp -s keep.npz model.npz; report $? "an interrupted run gives exit code 130 and writes no model"
+grep -q 'try: with --checkpoint FOLDER, .* --resume continues it' err; report $? "the message says how to keep an interrupted training"
 py "l = log('int.jsonl'); assert l[-1]['event'] == 'end' and l[-1]['code'] == 130" && is_log int.jsonl; report $? "the log of an interrupted run ends with its exit code"
 started kill.jsonl -n 2 --scheme plain; kill -9 $last; wait $last 2>/dev/null
 py "l = log('kill.jsonl'); assert len(l) >= 3 and l[-1]['event'] == 'epoch'" && is_log kill.jsonl; report $? "the log of a run ended by kill -9 can be parsed"

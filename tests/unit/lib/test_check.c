@@ -76,6 +76,22 @@ static void exact_products_are_compared_bit_for_bit(void **s)
     }
 }
 
+static void entries_that_are_nan_in_both_are_equal_and_counted(void **s)
+{
+    (void)s;
+    const sherd_check_options o = { .size = sizeof o };
+    sherd_check x = { .size = sizeof x };
+    fill();
+    a[4 * K] = NAN;
+    multiply_here(0);
+    c[4 * M + 1] = -c[4 * M + 1]; /* a NaN with other bits */
+    assert_int_equal(sherd_check_result(va(), vb(), vc(), &o, &x, NULL), 0);
+    assert_true(x.equal && x.nan == M && x.bit_equal >= M && x.isclose == N * M);
+    c[4 * M] = 1;
+    assert_int_equal(sherd_check_result(va(), vb(), vc(), &o, &x, NULL), SHERD_EDIFFERS);
+    assert_true(x.nan == M - 1 && x.mismatched == 1);
+}
+
 /* A size in bytes that wraps around never reaches an allocation. */
 static void results_without_rows_have_a_limited_number_of_columns(void **s)
 {
@@ -291,6 +307,7 @@ int main(void)
         cmocka_unit_test(exact_products_are_compared_bit_for_bit),
         cmocka_unit_test(results_without_rows_have_a_limited_number_of_columns),
         cmocka_unit_test(the_widths_of_both_operands_are_used),
+        cmocka_unit_test(entries_that_are_nan_in_both_are_equal_and_counted),
         cmocka_unit_test(float_products_may_differ_by_the_error_bound_of_a_sum),
         cmocka_unit_test(element_wise_results_are_compared),
         cmocka_unit_test(results_with_any_strides_are_compared),
