@@ -189,14 +189,14 @@ int sherd__identity_parse(sherd_identity **out, const char *pem, size_t len, she
     return parse(out, pem, len, "key", d);
 }
 
-/* Returns whether the file begins as a list. */
-static bool list_in(int fd)
+/* Returns whether there may be a key in the file. If not, its mode does not matter. */
+static bool key_in(int fd)
 {
-    char text[2048];
+    char text[KEY_FILE_MAX];
     ssize_t n = pread(fd, text, sizeof text, 0);
-    bool list = n > 0 && is_list(text, (size_t)n);
+    bool key = n < 0 || memmem(text, (size_t)n, "-----BEGIN", 10);
     sodium_memzero(text, sizeof text);
-    return list;
+    return key;
 }
 
 /* Opens and checks the file. Returns -1 on failure, with the error in *d and its code in *err. */
@@ -215,8 +215,7 @@ static int open_private(const char *path, sherd_diag *d, int *err)
         *err = sherd__fail(d, SHERD_EOPEN, NULL, "%s: %s", path, strerror(errno));
     else if (!S_ISREG(st.st_mode))
         *err = sherd__fail(d, SHERD_EKEY, "name the key's file", "%s: not a regular file", path);
-    else if (st.st_mode & 077 && list_in(fd)) *err = fail_list(path, d);
-    else if (st.st_mode & 077)
+    else if (st.st_mode & 077 && key_in(fd))
         *err = sherd__fail(d, SHERD_EKEY, "chmod 600 the file, or make a new key if others saw it",
                            "%s: mode %04o lets others use the key, expected 0600", path,
                            (unsigned)(st.st_mode & 07777));

@@ -5,13 +5,14 @@ a copy where its memory can be read by strides.
 
 from __future__ import annotations
 
+import os
 from typing import Any, Optional
 
 import numpy as np
 import numpy.typing as npt
 
 from ._errors import InvalidArgument, WrongShape
-from ._library import ffi, lib, text_of
+from ._library import ffi, lib, text_of, wrong_type
 
 _HOST = (1, 3, 11, 13)  # DLPack's kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged
 _DTYPES = {
@@ -22,6 +23,10 @@ _DTYPES = {
 
 def _foreign(x: Any, name: str) -> Any:
     """Returns the array of an object of another library, whose memory must be the host's."""
+    if x is None:
+        raise wrong_type(name, x, "an array of numbers")
+    if isinstance(x, (str, os.PathLike)):
+        raise wrong_type(name, x, f"an array: numpy.load({os.fspath(x)!r}) reads one from a file")
     device = getattr(x, "__dlpack_device__", None)
     if device is not None and not isinstance(x, np.ndarray):
         if device()[0] not in _HOST:

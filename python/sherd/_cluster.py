@@ -15,9 +15,16 @@ import numpy.typing as npt
 from ._arrays import as_in_numpy, doubles, matrix, result, view
 from ._errors import Error, InvalidArgument, WrongShape, call
 from ._kept import Kept, KeptTransposed, kept_product
-from ._library import ffi, hold, lib, new, path_of, program
+from ._library import ffi, hold, lib, new, path_of, program, wrong_type
 from ._node import Key, identity, signer
-from ._options import PathLike, ProductOptions, milliseconds, product_options, refuse_without_effect
+from ._options import (
+    PathLike,
+    ProductOptions,
+    milliseconds,
+    product_options,
+    refuse_number_as_text,
+    refuse_without_effect,
+)
 from ._plan import Plan, forecast, operand_views
 from ._reading import read
 from ._records import Check, Distance, NodeInfo
@@ -152,12 +159,12 @@ class Cluster:
             work=work,
             **identity(key),
             node_memory=node_memory,
-            program=_path(program) or _program(),
-            unbound=not bind,
+            program=_path(program, "program") or _program(),
+            unbound=not _flag(bind, "bind"),
             nodes_min=nodes_min,
             connect_timeout_ms=milliseconds(connect_timeout, "connect_timeout"),
             timeout_ms=milliseconds(open_timeout, "open_timeout"),
-            record_dir=_path(record),
+            record_dir=_path(record, "record"),
             same_host_domains=same_host_domains,
             running=running is not False,
             **_source(nodes, running),
@@ -387,6 +394,8 @@ class Cluster:
         function: "sigmoid", "tanh", "relu", "exp", "square" of A; "minus" or "multiply" of A and B
         of one shape. Otherwise as `multiply`.
         """
+        if not isinstance(function, str):
+            raise wrong_type("function", function, "a name")
         op = lib.sherd_op_find(function.encode())
         if not op or op == lib.SHERD_OP_PRODUCT:
             raise InvalidArgument(
@@ -408,7 +417,7 @@ class Cluster:
             merged,
             op=op,
             check=check,
-            certificate=_path(certificate),
+            certificate=_path(certificate, "certificate"),
             **signer(key or self._key),
         )
         self._run(work, progress, function)
@@ -532,9 +541,9 @@ class Cluster:
             self._merged(options),
             check=check,
             distance=check,
-            certificate=_path(certificate),
+            certificate=_path(certificate, "certificate"),
             **signer(key or self._key),
-            meta=_path(metadata),
+            meta=_path(metadata, "metadata"),
             meta_operation=operation,
             meta_reuse=reuse,
         )
@@ -624,16 +633,23 @@ def _sample(x: npt.NDArray[Any], largest: float) -> npt.NDArray[Any]:
     return np.append(x.flat[::step].astype(np.float64), largest)[np.newaxis]
 
 
+def _rounding(x: npt.NDArray[Any], bits: int) -> Any:
+    """Returns the sherd_rounding of a matrix."""
+    made = new("sherd_rounding")
+    call("sherd_profile_rounding_get", _profile(x), bits, made)
+    return made
+
+
 def _warn_of_rounding(name: str, x: npt.NDArray[Any], profile: Any, bits: int) -> None:
     """Warns if more than a hundredth of an operand became 0 in fixed point.
 
     A large operand is sampled: the library has found its largest entry, but another pass over it
     would take some hundredths of the time of a product.
     """
-    info, rounding = new("sherd_profile_info"), new("sherd_rounding")
+    info = new("sherd_profile_info")
     call("sherd_profile_get", profile, info)
     sample = _sample(x, info.max_abs)
-    call("sherd_profile_rounding_get", _profile(sample), bits, rounding)
+    rounding = _rounding(sample, bits)
     if 100 * rounding.vanished > rounding.nonzeros:
         _log.warning(
             "%s: %d of %d %sentries that are not 0 are too small beside the largest and became 0%s",
@@ -641,7 +657,7 @@ def _warn_of_rounding(name: str, x: npt.NDArray[Any], profile: Any, bits: int) -
             rounding.vanished,
             rounding.nonzeros,
             "" if sample is x else "sampled ",
-            "; bits=26 keeps more" if bits < 26 else "",
+            "; bits=26 keeps more" if _rounding(sample, 26).vanished < rounding.vanished else "",
         )
 
 
@@ -649,12 +665,18 @@ def _is_kept(*operands: Any) -> bool:
     return any(isinstance(x, (Kept, KeptTransposed)) for x in operands)
 
 
-def _path(path: Optional[PathLike]) -> Optional[bytes]:
-    return None if path is None else path_of(path)
+def _path(path: Optional[PathLike], name: str) -> Optional[bytes]:
+    return None if path is None else path_of(path, name)
 
 
 def _program() -> Optional[bytes]:
-    return _path(program())
+    return _path(program(), "program")
+
+
+def _flag(value: bool, name: str) -> bool:
+    if value not in (True, False):
+        raise wrong_type(name, value, "True or False")
+    return value
 
 
 def _source(
@@ -662,9 +684,10 @@ def _source(
 ) -> dict[str, Any]:
     """Returns the members of sherd_cluster_options that say which nodes to use."""
     if nodes is None:
-        return {} if isinstance(running, bool) else {"running_folder": path_of(running)}
+        return {} if isinstance(running, bool) else {"running_folder": path_of(running, "running")}
+    refuse_number_as_text(nodes)
     if isinstance(nodes, (bool, float)):
-        raise TypeError(f"nodes is {nodes!r}, and not a number of nodes, a path or a list of lines")
+        raise wrong_type("nodes", nodes, "a number of nodes, a path or a list of lines")
     if isinstance(nodes, list):
         return {"nodes": "".join(line.rstrip("\n") + "\n" for line in nodes)}
     if isinstance(nodes, (str, os.PathLike)):

@@ -287,7 +287,7 @@ def in_python(text: str) -> str:
         return f"{_NAMES[option]}={value}" if value[0].isdigit() else f'{_NAMES[option]}="{value}"'
 
     text = text.replace("--mode exact", "exact=True").replace("--reuse-metadata", "reuse=True")
-    return re.sub(r"(?<!\w)-n (\d+|N)\b", r"nodes=\1", _OPTION.sub(argument, text))
+    return re.sub(r"(?<!\w)(?<!cluster up )-n (\d+|N)\b", r"nodes=\1", _OPTION.sub(argument, text))
 
 
 def error_of(code: int, diag: Any = None) -> Error:

@@ -9,6 +9,7 @@ brought it; that of pkg-config; that of the dynamic linker.
 from __future__ import annotations
 
 import os
+import reprlib
 import subprocess
 import weakref
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ __all__ = [
     "path_of",
     "program",
     "text_of",
+    "wrong_type",
 ]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -102,8 +104,8 @@ def _load() -> tuple[Any, str]:
         return loaded, path
     raise LibraryError(
         "libsherd cannot be loaded: " + "; ".join(reasons),
-        "install libsherd (make install), or let the environment variable SHERD_LIBRARY name "
-        "libsherd.so",
+        "install libsherd (make install); in a folder of your own, let PKG_CONFIG_PATH name its "
+        "lib/pkgconfig, or SHERD_LIBRARY the file libsherd.so",
     )
 
 
@@ -131,9 +133,41 @@ def callback(signature: str, error: Any = None, onerror: Any = None) -> Callable
     return made
 
 
-def path_of(path: Union[str, os.PathLike[str]]) -> bytes:
-    """Returns a path as the library takes it."""
-    return os.fsencode(path)
+def path_of(path: Union[str, os.PathLike[str]], name: str = "path") -> bytes:
+    """Returns a path as the library takes it. name: the argument, in errors."""
+    try:
+        return os.fsencode(path)
+    except TypeError:
+        raise wrong_type(name, path, "a path (str or os.PathLike)") from None
+
+
+def wrong_type(name: str, value: Any, expected: str) -> TypeError:
+    """Makes the error for an argument of a wrong type."""
+    return TypeError(f"{name} is {reprlib.repr(value)}, and not {expected}")
+
+
+# Options whose members have other names.
+_OPTIONS = {
+    "async": "asynchronous",
+    "local_nodes": "nodes",
+    "meta_operation": "operation",
+    "meta_reuse": "reuse",
+    "seed_number": "seed",
+}
+_EXPECTED = {"_Bool": "True or False", "double": "a number", "char *": "a text"}
+
+
+def _wrong_member(struct: Any, member: str, value: Any, error: Exception) -> Exception:
+    """Makes the error for an option that does not fit its member."""
+    from ._errors import InvalidArgument
+
+    kind = dict(ffi.typeof(struct).item.fields)[member].type
+    name = _OPTIONS.get(member, member)
+    expected = _EXPECTED.get(kind.cname, "a whole number")
+    if isinstance(error, OverflowError) and kind.cname != "_Bool":
+        wrong = "below 0" if value < 0 else "too large"
+        return InvalidArgument(f"{name} is {reprlib.repr(value)}, which is {wrong}")
+    return wrong_type(name, value, expected)
 
 
 def new(struct: str, **members: Any) -> Any:
@@ -144,7 +178,8 @@ def new(struct: str, **members: Any) -> Any:
     """
     made = ffi.new(struct + " *")
     made.size = ffi.sizeof(struct)
-    for name, value in members.items():
+    for name, given in members.items():
+        value = given
         if value is None:
             continue
         if isinstance(value, str):
@@ -153,7 +188,10 @@ def new(struct: str, **members: Any) -> Any:
             value = ffi.new("char[]", value)
         if isinstance(value, ffi.CData):
             hold(made, value)
-        setattr(made, name, value)
+        try:
+            setattr(made, name, value)
+        except (TypeError, OverflowError) as e:
+            raise _wrong_member(made, name, given, e) from None
     return made
 
 

@@ -47,12 +47,12 @@ def identity(key: Union[Key, PathLike, None]) -> dict[str, Any]:
     """Returns the members `identity` and `key_file` of options of the library."""
     if isinstance(key, Key):
         return {"identity": key._pointer}
-    return {"key_file": None if key is None else path_of(key)}
+    return {"key_file": None if key is None else path_of(key, "key")}
 
 
 def signer(key: Union[Key, PathLike, None]) -> dict[str, Any]:
     """Returns the member `key_file` of a certificate; a key in memory is that of the cluster."""
-    return {} if key is None or isinstance(key, Key) else {"key_file": path_of(key)}
+    return {} if key is None or isinstance(key, Key) else {"key_file": path_of(key, "key")}
 
 
 class Node(Handle):
@@ -100,7 +100,7 @@ class Node(Handle):
             memory=memory,
             threads=threads,
             quick_test=True,
-            record_dir=None if record is None else path_of(record),
+            record_dir=None if record is None else path_of(record, "record"),
             **identity(key),
         )
         hold(options, key)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import numbers
 import os
-from typing import Any, Optional, TypedDict, Union
+from typing import Any, Callable, Optional, TypedDict, Union
 
 from ._errors import InvalidArgument
-from ._library import ffi, hold, lib, new, path_of
+from ._library import ffi, hold, lib, new, path_of, wrong_type
 from ._reading import read
 from ._records import Scheme
 
@@ -104,6 +105,8 @@ def milliseconds(seconds: Optional[float], name: str = "timeout") -> Optional[in
     """Returns a time in the unit of the library; None: no limit."""
     if seconds is None:
         return None
+    if not isinstance(seconds, numbers.Real) or isinstance(seconds, bool):
+        raise wrong_type(name, seconds, "a number of seconds")
     if not 0 < seconds < 2**32 / 1000:
         raise InvalidArgument(
             f"{name} is {seconds!r}, and not a positive number of seconds", "None: no limit"
@@ -111,14 +114,51 @@ def milliseconds(seconds: Optional[float], name: str = "timeout") -> Optional[in
     return max(1, round(seconds * 1000))
 
 
-def refuse_unknown(given: Any, known: Any, what: str) -> None:
-    """Raises a TypeError that names the nearest option, as Python does for keyword arguments."""
+def seed_of(seed: Any) -> Any:
+    """Returns a seed of 32 bytes as the library takes it; None: it draws one."""
+    if seed is None:
+        return ffi.NULL
+    if not isinstance(seed, (bytes, bytearray)):
+        raise wrong_type("seed", seed, "32 bytes: secrets.token_bytes(32) makes them")
+    if len(seed) != 32:
+        raise InvalidArgument(
+            f"seed has {len(seed)} bytes, and not 32", "secrets.token_bytes(32) makes one"
+        )
+    return ffi.new("uint8_t[32]", bytes(seed))
+
+
+def refuse_number_as_text(nodes: Any) -> None:
+    """Raises InvalidArgument for a number of nodes that is a text: a text names a node file."""
+    if isinstance(nodes, str) and nodes.isdecimal() and not os.path.exists(nodes):
+        raise InvalidArgument(
+            f"nodes is {nodes!r}, and there is no node file of that name",
+            f"{nodes} without quotes is a number of nodes",
+        )
+
+
+# Options of the command that have another form here.
+_OTHERWISE = {"mode": "exact=True computes in fixed point, exact=False in float64"}
+
+
+def refuse_unknown(
+    given: Any,
+    known: Any,
+    what: str,
+    is_key: Callable[[str, Any], bool] = lambda name, value: False,
+) -> None:
+    """Raises a TypeError that names the nearest option, as Python does for keyword arguments.
+
+    is_key: whether a recipe has a key of that name, which takes that value.
+    """
     for name in given:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
-            raise TypeError(
-                f"{what} has no option {name!r}" + (f": did you mean {near[0]!r}?" if near else "")
-            )
+            hint = f": did you mean {near[0]!r}?" if near else ""
+            if is_key(name, given[name]):
+                hint = f": it is a key of the recipe, settings={{{name!r}: {given[name]!r}}}"
+            elif name in _OTHERWISE:
+                hint = f": {_OTHERWISE[name]}"
+            raise TypeError(f"{what} has no option {name!r}{hint}")
 
 
 def refuse_without_effect(given: ProductOptions, name: str) -> None:
@@ -140,7 +180,8 @@ def product_options(options: ProductOptions, **members: Any) -> Any:
     """Makes a sherd_product_options."""
     refuse_unknown(options, ProductOptions.__annotations__, "a product")
     given: dict[str, Any] = dict(options)
-    scheme, seed, masks = (given.pop(x, None) for x in ("scheme", "seed", "masks"))
+    scheme, masks = (given.pop(x, None) for x in ("scheme", "masks"))
+    secret = seed_of(given.pop("seed", None))
     timeout = milliseconds(given.pop("timeout", None))
     if given.get("bits") and "exact" not in given:
         given["exact"] = True
@@ -148,21 +189,14 @@ def product_options(options: ProductOptions, **members: Any) -> Any:
         if name in given and given[name] not in values:
             raise InvalidArgument(f"{name} is {given[name]!r}", "one of " + ", ".join(values))
         given[name] = values[given.get(name, "auto")]
-    if seed is not None and (not isinstance(seed, bytes) or len(seed) != 32):
-        raise InvalidArgument("seed is not 32 bytes", "secrets.token_bytes(32) makes one")
-    try:
-        made = new(
-            "sherd_product_options",
-            **given,
-            **members,
-            timeout_ms=timeout,
-            scheme=None if scheme is None else _scheme(scheme),
-            masks=None if masks is None else path_of(masks),
-        )
-    except (OverflowError, TypeError) as e:
-        raise InvalidArgument(f"an option has a wrong value: {e}") from None
-    if seed is not None:
-        secret = ffi.new("uint8_t[32]", seed)
-        hold(made, secret)
-        made.seed = secret
+    made = new(
+        "sherd_product_options",
+        **given,
+        **members,
+        timeout_ms=timeout,
+        scheme=None if scheme is None else _scheme(scheme),
+        masks=None if masks is None else path_of(masks, "masks"),
+    )
+    hold(made, secret)
+    made.seed = secret
     return made

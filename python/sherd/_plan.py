@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional, Union
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from ._arrays import matrix, shape_view, view
 from ._errors import Error, InvalidArgument, WrongShape, call
 from ._library import ffi, lib, new, path_of, text_of
-from ._options import PathLike, ProductOptions, product_options
+from ._options import PathLike, ProductOptions, product_options, refuse_number_as_text
 from ._reading import read
 from ._record import notes_html, size_text, table_html, table_text, time_text
 from ._records import Forecast
@@ -138,10 +139,13 @@ def operand_views(
     if shape is not None:
         if a is not None or b is not None:
             raise InvalidArgument("a plan is for two operands or for a shape, and both were given")
-        n, k, m = (int(x) for x in shape)
+        try:
+            n, k, m = (operator.index(x) for x in shape)
+        except (TypeError, ValueError):
+            n = k = m = 0
         if min(n, k, m) < 1:
             raise WrongShape(
-                f"shape is {shape}, and not three positive numbers",
+                f"shape is {shape!r}, and not three positive whole numbers",
                 "shape=(rows of A, columns of A, columns of B)",
             )
         return [shape_view(n, k), shape_view(k, m)], (n, k, m)
@@ -211,8 +215,9 @@ def plan(
     if nodes is None:
         raise InvalidArgument("a plan needs the number of nodes, or a node file", "nodes=7")
     views, found = operand_views(a, b, shape)
+    refuse_number_as_text(nodes)
     where: dict[str, Any] = (
-        {"nodes": nodes} if isinstance(nodes, int) else {"nodes_file": path_of(nodes)}
+        {"nodes": nodes} if isinstance(nodes, int) else {"nodes_file": path_of(nodes, "nodes")}
     )
     return run_alone(
         "plan",

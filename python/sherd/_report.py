@@ -94,7 +94,8 @@ class Report(ReportFields):
             how = "bit for bit" if self.check.judged == "bits" else "within the bound of rounding"
             equal = "equal" if self.check.equal else "not equal"
             notes.append(
-                f"{equal} to the result of this machine, {how} ({self.check.entries} entries)"
+                f"{equal} to the result of this machine, {how} ({self.check.entries} entries"
+                + (f", of which {self.check.nan} are NaN in both)" if self.check.nan else ")")
             )
         if self.simulated:
             notes.append("the nodes are on one host, from which nothing is hidden")

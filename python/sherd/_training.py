@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from ._arrays import array_of, doubles, numbers, same_dtype_of, view
 from ._cluster import Cluster
-from ._errors import InvalidArgument, WrongShape, call
+from ._errors import Error, InvalidArgument, WrongShape, call
 from ._handle import Handle, made
-from ._library import callback, ffi, hold, lib, new, path_of, text_of
+from ._library import callback, ffi, hold, lib, new, path_of, text_of, wrong_type
 from ._options import (
     PathLike,
     ProductOptions,
@@ -24,6 +24,7 @@ from ._options import (
     milliseconds,
     product_options,
     refuse_unknown,
+    seed_of,
 )
 from ._reading import read
 from ._record import time_text
@@ -141,7 +142,7 @@ class Recipe(Handle):
         elif isinstance(recipe, str) and "=" in recipe:
             call("sherd_recipe_parse", out, recipe.encode(), ffi.NULL)
         else:
-            call("sherd_recipe_load", out, path_of(recipe))
+            call("sherd_recipe_load", out, path_of(recipe, "recipe"))
         super().__init__(out[0], lib.sherd_recipe_free)
         for key, value in settings.items():
             call("sherd_recipe_set", self._pointer, key.encode(), _setting(value).encode())
@@ -278,15 +279,14 @@ def load_data(
     Raises CannotOpen, Malformed, WrongShape, OutOfRange (a value that is not finite),
     InvalidArgument (the recipe is for files, and none is given).
     """
-    if seed is not None and len(seed) != 32:
-        raise InvalidArgument("seed is not 32 bytes", "secrets.token_bytes(32) makes one")
+    secret = seed_of(seed)
     out, made_recipe = made("sherd_data"), Recipe(recipe, **settings)
     call(
         "sherd_data_load",
         out,
         made_recipe._pointer,
         _source(data, None),
-        ffi.NULL if seed is None else ffi.new("uint8_t[32]", seed),
+        secret,
     )
     try:
         return Data(out[0])
@@ -422,10 +422,15 @@ class Model(Handle):
         """
         array = _examples(x, "x")
         if array.shape[1] != self.inputs:
+            one = array.size == self.inputs
             raise WrongShape(
-                f"x is {array.shape[0]} x {array.shape[1]}, and the model has {self.inputs} inputs"
+                "x is {}, and the model has {} inputs".format(
+                    " x ".join(map(str, np.shape(x))), self.inputs
+                ),
+                "examples are rows: x[None] is one of them, as X[:1] is" if one else "",
             )
         out = np.empty((array.shape[0], self.outputs))
+        refuse_without_nodes(cluster, options)
         how = product_options(cluster._merged(options) if cluster else options)
 
         def work(worker: Worker) -> None:
@@ -514,16 +519,53 @@ def _source(data: Any, validation: Any) -> Any:
                 "data and validation are pairs of arrays (x, y)", "or data is the path of a file"
             )
         for name, x in zip(names, pair):
-            kept.append(_examples(x, name))
+            kept.append(_examples(_labels(x, name) if name[-1] == "y" else x, name))
             members[name] = view(kept[-1])
     source = new("sherd_data_source", **members)
     hold(source, *kept)
     return source
 
 
-def _train_options(options: Any) -> tuple[dict[str, Any], ProductOptions]:
+def _labels(y: Any, name: str) -> Any:
+    """Refuses labels that are texts."""
+    if np.asarray(y).dtype.kind in "US":
+        raise TypeError(
+            f"{name} has texts, and labels are numbers: names, {name} = "
+            f"numpy.unique({name}, return_inverse=True) makes them"
+        )
+    return y
+
+
+# Options of products that have no effect without nodes.
+_OF_NODES = ("scheme", "spare", "code", "masks", "group", "balanced", "shuffle_rows", "encoding")
+
+
+def refuse_without_nodes(cluster: Optional[Cluster], options: Mapping[str, Any]) -> None:
+    """Raises InvalidArgument for an option that promises something of nodes where there are none,
+    and TypeError for something that is no cluster.
+    """
+    if cluster is not None and not isinstance(cluster, Cluster):
+        raise wrong_type("cluster", cluster, "a Cluster, such as sherd.Cluster(3)")
+    for name in _OF_NODES if cluster is None else ():
+        if name in options:
+            raise InvalidArgument(
+                f"{name}={options[name]!r} has no effect without nodes: all is computed on this "
+                "machine",
+                f"add cluster=sherd.Cluster(3), or leave {name} out",
+            )
+
+
+def _train_options(options: Any, recipe: Recipe) -> tuple[dict[str, Any], ProductOptions]:
     """Returns the members of sherd_train_options and the options of products."""
-    refuse_unknown(options, TrainingOptions.__annotations__, "a training")
+
+    def is_key(name: str, value: Any) -> bool:
+        try:
+            Recipe(recipe, **{name: value})
+        except Error:
+            return False
+        return True
+
+    refuse_unknown(options, TrainingOptions.__annotations__, "a training", is_key)
     given: dict[str, Any] = dict(options)
     common = ProductSettings.__annotations__
     products: Any = {k: given.pop(k) for k in list(given) if k in common}
@@ -538,7 +580,7 @@ def _train_options(options: Any) -> tuple[dict[str, Any], ProductOptions]:
     if "staleness_max" in given:
         given["staleness_bounded"] = True
     if "meta" in given:
-        given["meta"] = path_of(given["meta"])
+        given["meta"] = path_of(given["meta"], "meta")
     return given, products
 
 
@@ -600,24 +642,28 @@ def train(
     Who learns it: by products, what the scheme leaves open; by gradients, nodes see examples and
         parameters.
     """
+    if settings is not None and not isinstance(settings, Mapping):
+        raise wrong_type("settings", settings, 'a dict, such as {"epochs": 5}')
+    for name, function in (("on_epoch", on_epoch), ("on_update", on_update)):
+        if function is not None and not callable(function):
+            raise wrong_type(name, function, "a function")
+    refuse_without_nodes(cluster, options)
     made_recipe = Recipe(recipe, **(settings or {}))
     first = _initial(made_recipe, initial)
     if by not in _BY:
         raise InvalidArgument(f"there is no training by {by!r}", "by products or by gradients")
-    members, products = _train_options(options)
+    members, products = _train_options(options, made_recipe)
     chosen: dict[str, Any] = dict(products)
     how = product_options(cluster._merged(products) if cluster else products)
     if by == "gradients":
         members.update({k: chosen[k] for k in ("bits", "colluding") if k in chosen})
     source = _source(data, validation)
-    if isinstance(seed, (bytes, bytearray)):
-        if len(seed) != 32:
-            raise InvalidArgument(
-                "seed is neither a number nor 32 bytes", "secrets.token_bytes(32) makes one"
-            )
-        members["seed"] = ffi.new("uint8_t[32]", bytes(seed))
+    if isinstance(seed, (int, np.integer)):
+        if not 0 <= seed < 2**64:
+            raise InvalidArgument(f"seed is {seed}, and not a number from 0 to 2**64 - 1")
+        members["seed_number"] = ffi.new("uint64_t *", int(seed))
     elif seed is not None:
-        members["seed_number"] = ffi.new("uint64_t *", seed)
+        members["seed"] = seed_of(seed)
     failures: list[BaseException] = []
 
     @callback("int(void *, const sherd_epoch *, sherd_diag *)", error=lib.SHERD_EINTERNAL)
@@ -648,7 +694,7 @@ def train(
             on_epoch=epoch,
             on_update=update if on_update else None,
             initial=first._model if first else None,
-            checkpoints=None if checkpoints is None else path_of(checkpoints),
+            checkpoints=None if checkpoints is None else path_of(checkpoints, "checkpoints"),
             products=how if by == "products" else None,
             **members,
         )

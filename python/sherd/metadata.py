@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from ._errors import InvalidArgument, call
 from ._handle import Handle, made
-from ._library import ffi, lib, new, path_of
-from ._options import PathLike
+from ._library import ffi, lib, new, path_of, wrong_type
+from ._options import PathLike, seed_of
 from ._reading import read
 from ._records import MetadataSettings, OperationFields
 from ._worker import ProgressOption, Worker
@@ -221,14 +221,14 @@ def _indices(array: Indices) -> Any:
 
 def _add(meta: Any, name: str, shape: Shape) -> None:
     """Adds an operation: (n, k, m) is a product, (function, n, m) element-wise."""
-    kind, sizes = (
-        ("dot", shape)
-        if shape and not isinstance(shape[0], str)
-        else (shape[0] if shape else "", shape[1:])
-    )
+    written = isinstance(shape, Sequence) and not isinstance(shape, str) and len(shape) > 0
+    kind, *sizes = shape if written else ("",)
+    if not isinstance(kind, str):
+        kind, sizes = "dot", [kind, *sizes]
     product = kind == "dot"
     op = lib.sherd_op_find(kind.encode())
-    if not op or len(sizes) != (3 if product else 2):
+    counted = all(isinstance(x, (int, np.integer)) for x in sizes)
+    if not op or not counted or len(sizes) != (3 if product else 2):
         raise InvalidArgument(
             f"operation {name!r} is {shape!r}",
             'write (n, k, m) for a product, and ("sigmoid", n, m) for an element-wise function',
@@ -275,8 +275,11 @@ def build(
             "metadata is built from operations, from a network, or from a recipe",
             "give one of them",
         )
-    if seed is not None and len(seed) != 32:
-        raise InvalidArgument("seed is not 32 bytes", "secrets.token_bytes(32) makes one")
+    if operations is not None and not isinstance(operations, Mapping):
+        raise wrong_type("operations", operations, 'a dict, such as {"z": (300, 200, 100)}')
+    if network is not None and (isinstance(network, str) or not isinstance(network, Sequence)):
+        raise wrong_type("network", network, "the widths of the layers, such as (784, 128, 10)")
+    secret = seed_of(seed)
     settings = new(
         "sherd_meta_settings",
         nodes=nodes,
@@ -285,9 +288,7 @@ def build(
         shuffle_rows=shuffle_rows,
     )
     out = made("sherd_meta")
-    call(
-        "sherd_meta_new", out, settings, ffi.NULL if seed is None else ffi.new("uint8_t[32]", seed)
-    )
+    call("sherd_meta_new", out, settings, secret)
     try:
         if network is not None:
             call(
@@ -305,7 +306,7 @@ def build(
             call("sherd_meta_add_recipe", out[0], step_of._pointer, step)
         else:
             for name, shape in (operations or {}).items():
-                _add(out[0], name, tuple(shape))
+                _add(out[0], name, shape)
         return Metadata(out[0])
     except BaseException:
         lib.sherd_meta_free(out[0])

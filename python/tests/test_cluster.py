@@ -114,7 +114,7 @@ def test_too_few_nodes_are_found_before_any_is_started():
         (("/nowhere/nodes.txt",), {}, sherd.InvalidArgument),  # no key
         ((3,), {"scheme": "secret"}, sherd.InvalidArgument),
         ((3,), {"bits": 60}, sherd.InvalidArgument),
-        ((3,), {"bits": "wide"}, sherd.InvalidArgument),
+        ((3,), {"bits": "wide"}, TypeError),
         ((3,), {"colluding": -1}, sherd.InvalidArgument),
         ((3,), {"encoding": "zip"}, sherd.InvalidArgument),
         ((3,), {"code": "morse"}, sherd.InvalidArgument),

@@ -54,6 +54,7 @@ def test_a_missing_library_is_an_import_error_with_a_remedy():
         SHERD_LIBRARY="/nowhere/libsherd.so",
     )
     assert "/nowhere/libsherd.so" in failed.stdout and "SHERD_LIBRARY" in failed.stdout
+    assert "PKG_CONFIG_PATH" in failed.stdout
     assert failed.stdout.strip().endswith("1"), failed.stderr
 
 

@@ -305,6 +305,16 @@ def test_progress_is_a_bar_of_tqdm(shared, operands, capsys):
     assert "relu" in capsys.readouterr().err
 
 
+def test_a_check_counts_entries_that_are_nan(plain):
+    x = np.eye(3)
+    plain.multiply(x, x, check=True)
+    assert plain.report.check.nan == 0 and "NaN" not in str(plain.report)
+    x[1, 1] = np.nan
+    plain.multiply(x, np.ones((3, 2)), check=True)
+    assert plain.report.check.nan == 2
+    assert "(6 entries, of which 2 are NaN in both)" in str(plain.report)
+
+
 def test_schemes_are_described():
     found = {s.name: s for s in sherd.schemes()}
     assert found["share"].hides_a and found["share"].hides_b and not found["permute"].hides_a
@@ -319,9 +329,14 @@ def test_entries_that_become_zero_are_reported(shared, caplog):
         shared.multiply(x, w, scheme="share")
     (record,) = (r for r in caplog.records if "became 0" in r.message)
     assert record.message == (
-        "A: 599 of 600 entries that are not 0 are too small beside the largest and became 0; "
-        "bits=26 keeps more"
+        "A: 599 of 600 entries that are not 0 are too small beside the largest and became 0"
     )
+    caplog.clear()
+    x[0, 0] = 1e6
+    with caplog.at_level("WARNING", logger="sherd"):
+        shared.multiply(x, w, scheme="share")
+    (record,) = (r for r in caplog.records if "became 0" in r.message)
+    assert record.message.endswith("became 0; bits=26 keeps more")
     caplog.clear()
     large = rng.random((400, 1024))
     large[399, 1023] = 1e9  # a large operand is sampled

@@ -299,6 +299,10 @@ def test_wrong_inputs_of_a_prediction():
     m = sherd.train(network(epochs=1), data=(X, Y))
     with pytest.raises(sherd.WrongShape, match="x is 240 x 3, and the model has 4 inputs"):
         m.predict(X[:, :3])
+    with pytest.raises(sherd.WrongShape, match=r"x is 4, .*4 inputs .*x\[None\] .* X\[:1\]"):
+        m.predict(X[0])
+    with pytest.raises(sherd.InvalidArgument, match="scheme='share' has no effect without nodes"):
+        m.predict(X, scheme="share")
     with pytest.raises(sherd.OutOfRange):
         m.predict(X * np.nan)
     with pytest.raises(sherd.CannotOpen):

@@ -185,6 +185,10 @@ static void a_key_that_others_may_read_is_refused(void **s)
     const char *path = write_file("open.key", rfc8410, strlen(rfc8410), 0400);
     assert_int_equal(sherd_identity_load(&id, path, NULL), 0);
     sherd_identity_free(id);
+    sherd_diag d = { 0 };
+    path = write_file("open.txt", "no key", 6, 0644); /* its mode is not the reason */
+    assert_int_equal(sherd_identity_load(&id, path, &d), SHERD_EKEY);
+    assert_non_null(strstr(d.message, "not a private key"));
 }
 
 static void files_without_an_ed25519_key_are_refused_with_the_reason(void **s)
