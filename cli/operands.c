@@ -1,19 +1,20 @@
-/* Opens .npy files as operands. */
+/* Opens files as operands. */
 #include "cli/operands.h"
 
 int sherd__operand_file_open(sherd__operand_file *in, const char *path, bool column, sherd_diag *d)
 {
     *in = (sherd__operand_file){ .path = path };
-    int err = sherd_npy_open(&in->file, path, d);
+    int err = sherd_array_open(&in->file, path, NULL, d);
     if (err) return err;
-    in->view = sherd_npy_view(in->file);
-    if (column && sherd_npy_ndim(in->file) == 1) in->view = sherd_view_t(in->view);
+    in->view = sherd_array_view(in->file);
+    if (sherd_array_ndim(in->file) == 1 && (column ? in->view.rows == 1 : in->view.cols == 1))
+        in->view = sherd_view_t(in->view);
     return sherd_profile_new(&in->profile, in->view, d);
 }
 
 void sherd__operand_file_close(sherd__operand_file *in)
 {
     sherd_profile_free(in->profile);
-    sherd_npy_close(in->file);
+    sherd_array_close(in->file);
     *in = (sherd__operand_file){ .path = NULL };
 }

@@ -288,7 +288,7 @@ static int open_operands(planning *p, sherd_diag *d)
     const sherd__cli *cli = p->cli;
     if (cli->args_len == 1 && is_shape(cli->args[0])) return read_shape(p, cli->args[0], d);
     if (cli->args_len != 2)
-        return sherd__fail(d, SHERD_EINVAL, "give two .npy files, or a shape as 4096x784x128",
+        return sherd__fail(d, SHERD_EINVAL, "give two files, or a shape as 4096x784x128",
                            "%s: a product needs two operands", cli->args[0]);
     int err = sherd__operand_file_open(&p->in[0], cli->args[0], false, d);
     return err ? err : sherd__operand_file_open(&p->in[1], cli->args[1], true, d);

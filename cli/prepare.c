@@ -22,7 +22,7 @@ static void on_progress(void *ctx, const sherd_progress *p)
 /* Masks of a B that changed meanwhile fit no B. */
 static int unchanged(void *file, sherd_diag *d)
 {
-    return sherd_npy_check(file, d);
+    return sherd_array_check(file, d);
 }
 
 static int print_json(sherd__cli *cli, const char *path, const sherd_masks_info *i, sherd_diag *d)

@@ -48,7 +48,7 @@ static int check_files(const verification *v, int err, sherd_diag *d)
 {
     for (unsigned i = 0; i < v->len; i++) {
         sherd_diag changed = { 0 };
-        if (sherd_npy_check(v->in[i].file, &changed) == 0) continue;
+        if (sherd_array_check(v->in[i].file, &changed) == 0) continue;
         *d = changed;
         return changed.code;
     }

@@ -178,7 +178,10 @@ int sherd__product_run_begin(sherd__product_run *w, sherd__cli *cli, sherd_op op
     for (unsigned i = 0; i < operands; i++)
         w->paths[i] = cli->args[cli->args_len - (int)(operands - i)];
     int err = sherd__paths_differ(cli, (int)operands, d);
-    if (!err) err = sherd__paths_output(cli, ".npy", d);
+    const char *output = sherd__opt_text(cli, "output"),
+               *csv = output ? strrchr(output, '.') : NULL;
+    bool text = csv && strcmp(csv, ".csv") == 0;
+    if (!err) err = sherd__paths_output(cli, text ? NULL : ".npy", d);
     read_scheme(w, op);
     if (!err) err = judge_options(w, op, d);
     if (!err) err = read_product(w, op, d);

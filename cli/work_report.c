@@ -398,6 +398,18 @@ static void say_faults(const sherd__product_run *w)
                         r->banned);
 }
 
+/* A vector as an operand leaves its dimension out of the result, as in numpy. */
+static void say_written(const sherd__product_run *w)
+{
+    char shape[64];
+    size_t rows = w->info.result.rows, cols = w->info.result.cols;
+    if (w->info.result_ndim == 2) snprintf(shape, sizeof shape, "%zu x %zu", rows, cols);
+    else if (w->info.result_ndim == 1)
+        snprintf(shape, sizeof shape, "a vector of %zu", rows * cols);
+    else snprintf(shape, sizeof shape, "a number");
+    sherd__cli_say(w->cli, "wrote %s (%s, float64)", sherd__opt_text(w->cli, "output"), shape);
+}
+
 static void say_all(const sherd__product_run *w)
 {
     say_product(w);
@@ -414,8 +426,7 @@ static void say_all(const sherd__product_run *w)
     if (scheme_of(w)->takes & SHERD_TAKES_MASKS)
         sherd__cli_say(w->cli, "%s: %" PRIu64 " rows of masks are left", w->info.options->masks,
                        w->info.report->masks_left);
-    sherd__cli_say(w->cli, "wrote %s (%zu x %zu, float64)", sherd__opt_text(w->cli, "output"),
-                   w->info.result.rows, w->info.result.cols);
+    say_written(w);
     if (w->info.certified)
         sherd__cli_say(w->cli, "wrote %s", sherd__opt_text(w->cli, "certificate"));
 }

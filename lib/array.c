@@ -1,19 +1,23 @@
 /*
  * A matrix is either in a mapped .npy or in memory of its own. Formats are identified by their
- * first bytes, since IDX files have no common extension; readers report all else that is wrong.
+ * first bytes, since IDX files have no common extension, and .csv by its name; readers report all
+ * else that is wrong.
  */
 #include "sherd/array.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/diag.h"
 #include "learn/digits.h"
 #include "lib/data.h"
 #include "sherd/npy.h"
+#include "store/csv.h"
 #include "store/idx.h"
 #include "store/npz.h"
 
@@ -26,7 +30,7 @@ struct sherd_array {
     unsigned ndim;
 };
 
-typedef enum format { NPY, NPZ, IDX, UNKNOWN } format;
+typedef enum format { NPY, NPZ, IDX, CSV, UNKNOWN } format;
 
 /* Nothing is read from a pipe, since its reader needs all bytes. */
 static format format_of(const char *path)
@@ -41,15 +45,18 @@ static format format_of(const char *path)
     };
     char first[6] = { 0 };
     struct stat st;
-    size_t len = strlen(path);
-    bool named_npy = len > 4 && strcmp(path + len - 4, ".npy") == 0;
-    FILE *f = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rbe") : NULL;
+    bool there = stat(path, &st) == 0, file = there && S_ISREG(st.st_mode);
+    bool named_idx = sherd__data_ends_in(path, "-ubyte") || sherd__data_ends_in(path, ".gz");
+    FILE *f = file ? fopen(path, "rbe") : NULL;
     size_t got = f ? fread(first, 1, sizeof first, f) : 0;
     if (f) fclose(f);
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
         if (got >= magics[i].len && memcmp(first, magics[i].bytes, magics[i].len) == 0)
             return magics[i].format;
-    return named_npy ? NPY : got >= 2 ? UNKNOWN : IDX;
+    if (sherd__data_ends_in(path, ".csv")) return CSV;
+    if (sherd__data_ends_in(path, ".npy")) return NPY;
+    if (!file) return named_idx ? IDX : NPY;
+    return got >= 2 ? UNKNOWN : IDX;
 }
 
 static int no_memory(const char *path, sherd_diag *d)
@@ -73,7 +80,7 @@ static int find_member(int64_t *at, const sherd__npz *z, const char *path, const
     *at = member ? sherd__npz_find(z, member) : count == 1 ? 0 : -1;
     if (*at >= 0) return SHERD_OK;
     if (!member && count > 0)
-        return sherd__fail(d, SHERD_EINVAL, "name one of them, or save it as .npy",
+        return sherd__fail(d, SHERD_EINVAL, "name one of them as FILE.npz:NAME",
                            "%s: has %zu members, the first is %s", path, count,
                            sherd__npz_member_at(z, 0)->name);
     return sherd__fail(d, SHERD_EFORMAT, "numpy.load(FILE).files lists them",
@@ -113,19 +120,48 @@ static int open_idx(sherd_array *a, const char *path, sherd_diag *d)
     return err;
 }
 
+static int open_csv(sherd_array *a, const char *path, sherd_diag *d)
+{
+    const sherd__csv_want numbers = { .targets = 0 };
+    sherd__csv csv;
+    int err = sherd__csv_load(&csv, path, &numbers, d);
+    if (err) return err;
+    a->values = csv.x;
+    a->view = sherd_view_c(csv.x, SHERD_F64, csv.rows, csv.inputs);
+    a->ndim = 2;
+    csv.x = NULL; /* ownership moves */
+    sherd__csv_fini(&csv);
+    return SHERD_OK;
+}
+
+/* Returns the member of FILE.npz:MEMBER, with the file's path in `file`, unless there is a file of
+ * that whole name; otherwise NULL. */
+static const char *split(const char *path, char file[PATH_MAX])
+{
+    static const char mark[] = ".npz:";
+    const char *at = strstr(path, mark);
+    if (!at || access(path, F_OK) == 0) return NULL;
+    int len = (int)(at - path) + (int)sizeof mark - 2;
+    return snprintf(file, PATH_MAX, "%.*s", len, path) < PATH_MAX ? at + sizeof mark - 1 : NULL;
+}
+
 int sherd_array_open(sherd_array **out, const char *path, const char *member, sherd_diag *d)
 {
+    char file[PATH_MAX];
+    const char *named = member ? NULL : split(path, file);
     *out = NULL;
+    if (named) return sherd_array_open(out, file, named, d);
     format is = format_of(path);
     if (is == UNKNOWN)
         return sherd__fail(d, SHERD_EFORMAT, "save it with numpy.save",
-                           "%s: is not a .npy, .npz or IDX file", path);
-    if (member && is != NPZ)
+                           "%s: is not a .npy, .npz, .csv or IDX file", path);
+    if (member && is != NPZ && access(path, F_OK) == 0)
         return sherd__fail(d, SHERD_EINVAL, "give no member", "%s: only an .npz has members", path);
     sherd_array *a = sherd__calloc(1, sizeof *a);
     if (!a) return no_memory(path, d);
     int err = is == NPY   ? open_npy(a, path, d)
               : is == NPZ ? open_npz(a, path, member, d)
+              : is == CSV ? open_csv(a, path, d)
                           : open_idx(a, path, d);
     if (err) sherd_array_close(a);
     else *out = a;

@@ -11,7 +11,7 @@
 #include "lib/data.h"
 #include "matrix/view.h"
 #include "sherd/npy.h"
-#include "store/file.h"
+#include "store/csv_write.h"
 
 #define ROW_MAX ((size_t)64 << 20)
 
@@ -64,20 +64,14 @@ static int add_row(sherd__buf *row, const sherd_model *m, const double *y, size_
 {
     char number[32];
     uint32_t label;
-    int err = 0;
     if (labels) {
         sherd_predict_labels(y, width, 1, width, &label);
         const char *name = sherd_model_class_name(m, label);
         snprintf(number, sizeof number, "%u", (unsigned)label);
-        err = add_text(row, name ? name : number);
+        int err = add_text(row, name ? name : number);
         return err ? err : end_field(row, true);
     }
-    for (size_t i = 0; i < width && !err; i++) {
-        snprintf(number, sizeof number, "%.17g", y[i]);
-        err = add_text(row, number);
-        if (!err) err = end_field(row, i + 1 == width);
-    }
-    return err;
+    return sherd__csv_append(row, y, width);
 }
 
 static int write_csv(sherd__file *f, const sherd_model *m, sherd_view y, bool labels, sherd_diag *d)

@@ -109,11 +109,12 @@ struct sherd_npy_writer {
     _Alignas(8) uint8_t pack[PACK_BYTES];
 };
 
-int sherd_npy_writer_new(sherd_npy_writer **out, const char *path, sherd_dtype dtype, size_t rows,
-                         size_t cols, sherd_diag *d)
+int sherd__npy_writer_begin(sherd_npy_writer **out, const char *path,
+                            const sherd__npy_header *shape, sherd_diag *d)
 {
     uint8_t head[SHERD__NPY_HEADER_OUT];
-    size_t size = sherd_dtype_size(dtype), len;
+    sherd_dtype dtype = shape->dtype;
+    size_t rows = shape->rows, cols = shape->cols, size = sherd_dtype_size(dtype), len;
     *out = NULL;
     if (size == 0)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%s: %d is not a dtype", sherd__path_tail(path),
@@ -130,7 +131,8 @@ int sherd_npy_writer_new(sherd_npy_writer **out, const char *path, sherd_dtype d
     w->size = size;
     w->appended = 0;
     w->tiled = false;
-    w->head_len = sherd__npy_header_format(head, dtype, 2, rows, cols);
+    w->head_len = sherd__npy_header_format(head, dtype, shape->ndim, rows,
+                                           shape->ndim == 1 ? rows * cols : cols);
     int err = sherd__file_begin(&w->file, path, SHERD__FILE_PUBLIC, d);
     if (!err) err = sherd__file_reserve(w->file, w->head_len + len, d);
     if (!err) err = sherd__file_write(w->file, head, w->head_len, d);
@@ -140,6 +142,13 @@ int sherd_npy_writer_new(sherd_npy_writer **out, const char *path, sherd_dtype d
     }
     *out = w;
     return SHERD_OK;
+}
+
+int sherd_npy_writer_new(sherd_npy_writer **out, const char *path, sherd_dtype dtype, size_t rows,
+                         size_t cols, sherd_diag *d)
+{
+    const sherd__npy_header shape = { .dtype = dtype, .ndim = 2, .rows = rows, .cols = cols };
+    return sherd__npy_writer_begin(out, path, &shape, d);
 }
 
 /* Destination of streamed bytes: the end of the file, or offset `at`. */

@@ -1,6 +1,6 @@
 /*
- * Matrices from files (numpy's .npy, a member of an .npz, or IDX, the format of MNIST, gzipped or
- * not) and generated images: handwritten digits drawn from strokes, so that examples and
+ * Matrices from files (numpy's .npy, a member of an .npz, .csv, or IDX, the format of MNIST, gzipped
+ * or not) and generated images: handwritten digits drawn from strokes, so that examples and
  * simulations need no download.
  */
 #ifndef SHERD_ARRAY_H
@@ -20,11 +20,12 @@ extern "C" {
 typedef struct sherd_array sherd_array;
 
 /**
- * Opens a matrix; the format is found from the first bytes. IDX images are flattened: n x 28 x 28
- * becomes n x 784. The path of a pipe must end in .npy; otherwise IDX is expected.
+ * Opens a matrix; the format is found from the first bytes, and that of a .csv from its name. IDX
+ * images are flattened: n x 28 x 28 becomes n x 784. A .csv has finite numbers, and may have a
+ * header. From a pipe IDX is read if its path ends in -ubyte or .gz, otherwise .npy.
  *
- * member: a member of an .npz, without ".npy"; NULL if the file is of another format or has one
- * member only. The caller closes *out with sherd_array_close; on failure *out is NULL. Errors:
+ * member: a member of an .npz, without ".npy"; NULL if the file is of another format, has one
+ * member only, or `path` is FILE.npz:MEMBER. The caller closes *out with sherd_array_close; on failure *out is NULL. Errors:
  * SHERD_EOPEN, SHERD_EIO; SHERD_EFORMAT: none of these formats, no such member, a damaged file, or
  * an unsupported dtype; SHERD_ESHAPE: more than two dimensions (.npy, .npz) or three (IDX);
  * SHERD_EINVAL: a member of a file that has none; SHERD_ENOMEM.

@@ -44,8 +44,8 @@ typedef struct sherd_operation sherd_operation;
 typedef struct sherd_operation_options {
     size_t size;                 /* sizeof(sherd_operation_options) */
     sherd_op op;                 /* 0: SHERD_OP_PRODUCT */
-    const char *file_a, *file_b; /* operands as .npy files. One dimension is a row, on the right of
-                                    a product a column. NULL: a and b */
+    const char *file_a, *file_b; /* operands in files (sherd_array_open). One dimension is a row, on
+                                    the right of a product a column. NULL: a and b */
     sherd_view a, b;             /* operands in memory; b: of operations with two operands */
     const sherd_product_options *product; /* how it is computed; NULL: all defaults. Names and
                                              profiles that it lacks are those of the operands, and
@@ -59,7 +59,8 @@ typedef struct sherd_operation_options {
     unsigned meta_settings;
     bool meta_reuse;
     double *result;     /* memory for the result, rows x columns; NULL: allocated */
-    const char *output; /* .npy file for the result, or a pipe; NULL: none */
+    const char *output; /* file for the result, or a pipe; NULL: none. .csv if its name ends so, and
+                           otherwise .npy, without the dimension of a vector in a file as in numpy */
     bool check;         /* compare with the result computed here: SHERD_EDIFFERS, nothing written */
     bool distance;      /* with check, exact products: measure the distance from float64, too */
     const char *certificate; /* file for a certificate; NULL: none */
@@ -81,7 +82,7 @@ typedef struct sherd_operation_options {
  * Opens the operands, checks all that can be checked without nodes, reserves memory and disk space
  * for the result, and takes metadata last. The caller frees *out, which is NULL on failure.
  *
- * Errors: SHERD_EINVAL; those of sherd_npy_open, sherd_masks_get, sherd_npy_writer_new,
+ * Errors: SHERD_EINVAL; those of sherd_array_open, sherd_masks_get, sherd_npy_writer_new,
  * sherd_certificate_new, sherd_product_range, sherd_meta_take, sherd_product_exposures and
  * sherd_cluster_check; SHERD_ESHAPE: the operands do not fit; SHERD_ENOMEM.
  */
@@ -121,9 +122,10 @@ typedef struct sherd_operation_info {
     const sherd_check *check;             /* NULL, like the next two, if it was not made */
     const sherd_distance *distance;
     const sherd_forecast *forecast;
+    uint32_t result_ndim; /* dimensions of the result in a file: 0 to 2 */
 } sherd_operation_info;
 
-/** Lists the members that are single values; the others have tables of their own. */
+/** Lists the single values before `cluster`; what follows has tables of its own. */
 SHERD_API const sherd_field *sherd_operation_info_fields(size_t *count);
 
 /** Fills *out. SHERD_EINVAL. */

@@ -13,10 +13,11 @@
 #include "core/options.h"
 #include "core/rand.h"
 #include "core/wipe.h"
+#include "lib/data.h"
 #include "lib/operation/operation.h"
 #include "scheduler/plan/prepare.h"
 #include "sherd/masks.h"
-#include "store/file.h"
+#include "store/npy_writer.h"
 
 bool sherd__operation_is_product(const sherd_operation *w)
 {
@@ -70,6 +71,11 @@ static int read_masks(sherd_operation *w, sherd_diag *d)
     return SHERD_OK;
 }
 
+static bool is_vector(const sherd__operand *in)
+{
+    return in->file && sherd_array_ndim(in->file) == 1;
+}
+
 static int open_operand(sherd_operation *w, unsigned i, sherd_diag *d)
 {
     const char *file = i ? w->o.file_b : w->o.file_a;
@@ -79,10 +85,11 @@ static int open_operand(sherd_operation *w, unsigned i, sherd_diag *d)
     if (!*name) *name = file ? file : i ? "B" : "A";
     in->name = *name;
     in->view = i ? w->o.b : w->o.a;
-    int err = file ? sherd_npy_open(&in->file, file, d) : SHERD_OK;
+    int err = file ? sherd_array_open(&in->file, file, NULL, d) : SHERD_OK;
     if (err) return err;
-    if (in->file) in->view = sherd_npy_view(in->file);
-    if (in->file && i == 1 && sherd__operation_is_product(w) && sherd_npy_ndim(in->file) == 1)
+    if (in->file) in->view = sherd_array_view(in->file);
+    bool column = i == 1 && sherd__operation_is_product(w);
+    if (is_vector(in) && (column ? in->view.rows == 1 : in->view.cols == 1))
         in->view = sherd_view_t(in->view);
     if (*profile) return SHERD_OK; /* the product checks that it is of this operand */
     err = sherd_profile_new(&in->profile, in->view, d);
@@ -105,10 +112,23 @@ static int open_operands(sherd_operation *w, sherd_diag *d)
     if (!err) err = check_shapes(w, d);
     w->rows = w->in[0].view.rows;
     w->cols = w->in[sherd__operation_is_product(w)].view.cols;
+    w->ndim = 2u - is_vector(&w->in[0]);
+    if (sherd__operation_is_product(w)) w->ndim -= is_vector(&w->in[1]);
     return err;
 }
 
 /* ---- outputs --------------------------------------------------------------------------------- */
+
+/* Begins the file of the result: text if its name ends in .csv. */
+static int begin_result(sherd_operation *w, sherd_diag *d)
+{
+    const sherd__npy_header shape = {
+        .dtype = SHERD_F64, .ndim = w->ndim, .rows = w->rows, .cols = w->cols
+    };
+    return sherd__data_ends_in(w->o.output, ".csv")
+               ? sherd__file_begin(&w->text, w->o.output, SHERD__FILE_PUBLIC, d)
+               : sherd__npy_writer_begin(&w->writer, w->o.output, &shape, d);
+}
 
 static int make_room(sherd_operation *w, sherd_diag *d)
 {
@@ -125,9 +145,7 @@ static int make_room(sherd_operation *w, sherd_diag *d)
                                        "the result: %zu x %zu are %s, and %s are available",
                                        w->rows, w->cols, sherd__bytes_text((double)bytes, takes),
                                        sherd__bytes_text((double)available, left));
-    return w->o.output
-               ? sherd_npy_writer_new(&w->writer, w->o.output, SHERD_F64, w->rows, w->cols, d)
-               : SHERD_OK;
+    return w->o.output ? begin_result(w, d) : SHERD_OK;
 }
 
 static void warn(const sherd_operation *w, const char *path)
@@ -262,7 +280,8 @@ int sherd_operation_get(const sherd_operation *w, sherd_operation_info *out, she
                                         .report = &w->report,
                                         .check = w->checked ? &w->check : NULL,
                                         .distance = w->measured ? &w->distance : NULL,
-                                        .forecast = w->forecast ? &w->forecasted : NULL };
+                                        .forecast = w->forecast ? &w->forecasted : NULL,
+                                        .result_ndim = w->ndim };
     int err = sherd__result_check(out, "sherd_operation_info", d);
     if (!err) sherd__result_write(out, &info, sizeof info);
     return err;
@@ -283,12 +302,13 @@ void sherd_operation_free(sherd_operation *w)
     if (!w) return;
     if (!w->o.cluster) sherd_cluster_close(w->cluster);
     sherd_npy_writer_abort(w->writer);
+    sherd__file_abort(w->text);
     sherd_certificate_free(w->certificate);
     sherd_report_fini(&w->report);
     sherd_meta_free(w->meta);
     for (unsigned i = 0; i < 2; i++) {
         sherd_profile_free(w->in[i].profile);
-        sherd_npy_close(w->in[i].file);
+        sherd_array_close(w->in[i].file);
     }
     sherd__free(w->own);
     sherd__wipe(w, sizeof *w);

@@ -2,14 +2,16 @@
 #ifndef LIB_OPERATION_OPERATION_H
 #define LIB_OPERATION_OPERATION_H
 
+#include "sherd/array.h"
 #include "sherd/certificate.h"
 #include "sherd/npy.h"
 #include "sherd/operation.h"
 #include "sherd/profile.h"
+#include "store/file.h"
 
 typedef struct sherd__operand {
-    const char *name; /* in messages */
-    sherd_npy *file;  /* NULL: in the caller's memory */
+    const char *name;  /* in messages */
+    sherd_array *file; /* NULL: in the caller's memory */
     sherd_view view;
     sherd_profile *profile; /* this operation's own, or NULL */
 } sherd__operand;
@@ -25,11 +27,13 @@ struct sherd_operation {
     sherd__operand in[2];
     unsigned in_len;
     size_t rows, cols; /* of the result */
+    unsigned ndim;     /* of the result in a file, as in numpy */
     double *c, *own;   /* the result; own: memory that is freed */
     uint8_t seed[32];  /* what opt.seed points to if it was drawn here */
     sherd_meta *meta;  /* what opt.shuffles points into */
     sherd_meta_usage usage;
-    sherd_npy_writer *writer;
+    sherd_npy_writer *writer;       /* of a .npy; or */
+    sherd__file *text;              /* .csv */
     sherd_certificate *certificate; /* NULL: none is requested */
     double began, forecasting;      /* sherd__clock_s; seconds of it that the forecast took */
 

@@ -15,6 +15,7 @@
 #include "sherd/local.h"
 #include "sherd/machine.h"
 #include "store/file.h"
+#include "store/csv_write.h"
 #include "store/npy_writer.h"
 
 /* ---- nodes and product ----------------------------------------------------------------------- */
@@ -114,7 +115,7 @@ static int compute(sherd_operation *w, sherd_diag *d)
     w->seconds = sherd__clock_s() - w->began - w->forecasting;
     report_done(w);
     for (unsigned i = 0; i < w->in_len && !err; i++)
-        if (w->in[i].file) err = sherd_npy_check(w->in[i].file, d);
+        if (w->in[i].file) err = sherd_array_check(w->in[i].file, d);
     return err;
 }
 
@@ -181,9 +182,19 @@ static int certify(sherd_operation *w, sherd_diag *d)
     return err ? err : sherd_certificate_begin(w->certificate, w->o.certificate, d);
 }
 
+static int commit_text(sherd_operation *w, sherd_diag *d)
+{
+    sherd__file *text = w->text;
+    int err = sherd__csv_write(text, sherd__operation_result(w), d);
+    if (err) return err;
+    w->text = NULL;
+    return sherd__file_publish(text, &w->written, d);
+}
+
 static int commit_result(sherd_operation *w, sherd_diag *d)
 {
     sherd_npy_writer *writer = w->writer;
+    if (w->text) return commit_text(w, d);
     if (!writer) return SHERD_OK;
     int err = sherd_npy_writer_rows(writer, sherd__operation_result(w), d);
     if (err) return err;

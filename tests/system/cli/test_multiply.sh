@@ -41,14 +41,14 @@ bad[7, 3] = np.inf; np.save('inf.npy', bad)
 x = np.array([[0.0, -0.0, 1, -1, 800, -800, np.nan, np.inf, -np.inf, 1e-310]] * 3); np.save('edge.npy', x)
 np.save('keep.npy', np.ones((2, 2)))
 open('short.npy', 'wb').write(open('A.npy', 'rb').read()[:200])
-open('text.npy', 'w').write('not a matrix')
+open('text.npy', 'w').write('not a matrix'); open('named.csv', 'w').write('1,2\nred,3\n')
 open('seed', 'wb').write(bytes(range(32))); open('seed31', 'wb').write(bytes(31))
 "; report $? "operands are made with numpy"
 
 # same A B WAY: checks that C.npy is numpy's product
 same() { py "
 a, b, c = np.load('$1'), np.load('$2'), np.load('C.npy')
-want = np.atleast_2d(a).astype(float) @ (b if b.ndim == 2 else b[:, None]).astype(float)
+want = np.asarray(a.astype(float) @ b.astype(float))
 assert c.dtype == '<f8' and c.shape == want.shape, (c.shape, want.shape)
 assert $3, abs(c - want).max()"; }
 
@@ -67,13 +67,30 @@ for scheme in permute plain; do
     done
 done
 
-for pair in "u8.npy f32.npy" "u8.npy i8w.npy" "fortran.npy B.npy" "A.npy col.npy" "row.npy B.npy" "one.npy one.npy" "none.npy B.npy" "k0a.npy k0b.npy"; do
+for pair in "u8.npy f32.npy" "u8.npy i8w.npy" "fortran.npy B.npy" "A.npy col.npy" "row.npy B.npy" "row.npy col.npy" "one.npy one.npy" "none.npy B.npy" "k0a.npy k0b.npy"; do
     # shellcheck disable=SC2086
     set -- $pair
     rm -f C.npy; run multiply "$1" "$2" -o C.npy --check
     [ $code = 0 ] && same "$1" "$2" 'np.allclose(c, want, rtol=1e-12, atol=1e-12)'
     report $? "$1 times $2 works"
 done
+
+py "a, b = np.load('A.npy'), np.load('B.npy')
+np.savetxt('A.csv', a, delimiter=',', fmt='%.17g', header='x' + ',x' * 28, comments=''); np.savez('B.npz', B=b)
+np.savez_compressed('AB.npz', A=a, B=b)"
+for pair in "A.csv B.npz" "AB.npz:A B.npy" "A.npy AB.npz:B"; do
+    # shellcheck disable=SC2086
+    rm -f C.npy; run multiply ${pair% *} ${pair#* } -o C.npy --certificate pair.json
+    [ $code = 0 ] && same A.npy B.npy 'np.allclose(c, want, rtol=1e-12, atol=1e-12)' && run verify pair.json ${pair% *} ${pair#* } C.npy
+    [ $code = 0 ]; report $? "$pair are read as matrices, and verified"
+done
+run multiply A.npy B.npy -o C.csv --mode exact && cp C.csv A1.csv && run multiply A.npy B.npy -o C.npy --mode exact
+[ $code = 0 ] && py "assert (np.loadtxt('A1.csv', delimiter=',') == np.load('C.npy')).all()"; report $? "a result with a name in .csv is text with the same bits"
+run multiply A.npy row.npy -o C.npy; grep -q 'wrote C.npy (a vector of 37, float64)' err; report $? "a vector on the right gives a vector, and the message says so"
+run apply exp row.npy -o C.npy; [ $code = 0 ] && py "assert np.load('C.npy').shape == (29,)"; report $? "so does an element-wise function"
+fails 2 'AB.npz: has 2 members, the first is A' multiply AB.npz B.npy -o C.npy && grep -q 'try: name one of them as FILE.npz:NAME' err
+report $? "an .npz with several arrays needs the name of one"
+fails 3 'named.csv:2:1' multiply named.csv B.npy -o C.npy; report $? "a .csv with names is refused with its place"
 
 run multiply u8.npy i8w.npy -o C.npy --mode exact --check -q
 [ $code = 0 ] && [ ! -s err ] && same u8.npy i8w.npy '(c == want).all()'
@@ -249,8 +266,8 @@ SHERD_EXPOSURE_MAX=0.3 run multiply A.npy B.npy -o P.npy -n 2 --scheme plain
 mkdir -m 700 full; echo x >full/x # opening a cluster would fail because of it
 fails 10 'expos' multiply A.npy B.npy -o C.npy -n 2 --exposure-max 0.05 --record full; report $? "a plan beyond --exposure-max is found before nodes are started"
 fails 10 'expos' apply exp A.npy -o C.npy -n 2 --exposure-max 0.05 --record full; report $? "a plan beyond --exposure-max of an element-wise operation is found before nodes are started"
-run multiply A.npy B.npy -o C.csv -n 1
-[ $code = 0 ] && grep -q 'warning: C.csv: the file will be in the format of .npy' err && grep -q ' 1 task, ' err
+run multiply A.npy B.npy -o C.mat -n 1
+[ $code = 0 ] && grep -q 'warning: C.mat: the file will be in the format of .npy' err && grep -q ' 1 task, ' err
 report $? "a warning states the format if the name of the output ends like another"
 run multiply A.npy B.npy -o C.new -n 1; [ $code = 0 ] && ! grep -q warning err
 report $? "other names give no warning"

@@ -89,8 +89,9 @@ hints 2 "\"z=dott:3x4x5\": 'dott' is not a kind of operation" "did you mean 'dot
         -o meta.npz
 report $? "a misspelt kind of operation is reported with the nearest"
 
-hints 3 "some.csv: is not a .npy, .npz or IDX file" "save it with numpy.save" audit --simulate permute \
-    --data some.csv
+cp some.csv some.txt
+hints 3 "some.txt: is not a .npy, .npz, .csv or IDX file" "save it with numpy.save" audit --simulate permute \
+    --data some.txt
 report $? "an audit names the file types that it reads"
 
 conf 's/rate = 0.1/rate = 1e9/'

@@ -102,6 +102,9 @@ static void the_first_bytes_identify_the_format(void **state)
     expect(write_npz("one.bin", one, 1), NULL, 2, 3, 6, 2);
     expect(write_npz("two.npz", two, 2), "x", 2, 3, 6, 2);
     expect(path_of("two.npz"), "y", 1, 6, 6, 1);
+    expect(path_of("two.npz:y"), NULL, 1, 6, 6, 1);
+    expect(write_file("numbers.csv", "1,2\n3,4\n5,7\n", 12), NULL, 3, 2, 7, 2);
+    expect(write_file("header.csv", "a,\"b\"\r\n1,2.5\r\n", 14), NULL, 1, 2, 2.5, 2);
     expect(write_file("images", images, sizeof images), NULL, 3, 4, 'l', 3);
     expect(write_file("labels.npy.old", labels, sizeof labels), NULL, 3, 1, 1, 1);
     gzFile z = gzopen(path_of("images.gz"), "wb");
@@ -125,7 +128,8 @@ static void files_without_a_matrix_are_refused(void **state)
     (void)state;
     refuse(path_of("absent.npy"), NULL, SHERD_EOPEN, "absent.npy");
     refuse(path_of("absent"), NULL, SHERD_EOPEN, "absent");
-    refuse(write_file("text", "hello\n", 6), NULL, SHERD_EFORMAT, "is not a .npy, .npz or IDX");
+    refuse(write_file("text", "hello\n", 6), NULL, SHERD_EFORMAT,
+           "is not a .npy, .npz, .csv or IDX");
     refuse(write_file("short", images, 20), NULL, SHERD_EFORMAT, "truncated");
     refuse(write_file("empty", "", 0), NULL, SHERD_EFORMAT, "is empty");
     refuse(write_file("named.npy", "hello\n", 6), NULL, SHERD_EFORMAT, "named.npy");
@@ -133,6 +137,10 @@ static void files_without_a_matrix_are_refused(void **state)
     write_npz("two.npz", two, 2);
     refuse(path_of("two.npz"), NULL, SHERD_EINVAL, "has 2 members, the first is x");
     refuse(path_of("two.npz"), "z", SHERD_EFORMAT, "has no member z");
+    refuse(path_of("two.npz:z"), NULL, SHERD_EFORMAT, "two.npz: has no member z");
+    refuse(path_of("absent.npz:z"), NULL, SHERD_EOPEN, "absent.npz");
+    refuse(path_of("absent.csv"), NULL, SHERD_EOPEN, "absent.csv");
+    refuse(write_file("names.csv", "1,2\n3,x\n", 8), NULL, SHERD_EFORMAT, "names.csv:2:3");
     refuse(write_file("images", images, sizeof images), "x", SHERD_EINVAL, "only an .npz");
 }
 
@@ -186,10 +194,11 @@ static void a_failed_allocation_leaves_nothing_open(void **state)
 {
     static const char *const one[] = { "x" };
     const char *paths[] = { path_of("values.npy"), write_npz("one.npz", one, 1),
-                            write_file("images", images, sizeof images) };
+                            write_file("images", images, sizeof images),
+                            write_file("numbers.csv", "1,2\n3,4\n5,7\n", 12) };
     (void)state;
     assert_int_equal(sherd_npy_save(paths[0], sherd_view_c(values, SHERD_F64, 2, 3), NULL), 0);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         for (size_t n = 1;; n++) {
             sherd_array *a;
             sherd__alloc_fail_nth(n);
