@@ -156,7 +156,7 @@ static void print_command(FILE *out, const char *s)
     fputc(' ', out);
     for (size_t n; *s != '\0'; s += n + strspn(s + n, " ")) {
         n = strcspn(s, " ");
-        int mark = s[n] != '\0' ? 2 : 0; /* room for the end of a line that goes on */
+        int mark = s[n] != '\0' ? 2 : 0; /* room for the mark of a continued line */
         bool fits = at == 2 || at + 1 + (int)n + mark <= WIDTH;
         if (!fits) at = fprintf(out, " \\\n   ") - 3;
         at += fprintf(out, " %.*s", (int)n, s);

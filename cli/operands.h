@@ -14,8 +14,8 @@ typedef struct sherd__operand_file {
     sherd_profile *profile; /* NULL: none */
 } sherd__operand_file;
 
-/** Opens a file (sherd_array_open) by numpy's rule for vectors: a row, or with `column`, as on the right of a product,
- *  a column. The caller closes *in in any case. */
+/** Opens a file (sherd_array_open) by numpy's rule for vectors: a row, or with `column`, as on the
+ *  right of a product, a column. The caller closes *in in any case. */
 int sherd__operand_file_open(sherd__operand_file *in, const char *path, bool column,
                              sherd_diag *d) SHERD_MUST;
 /** Closes *in, which may be zeroed. */

@@ -1,6 +1,6 @@
 /*
- * Matrices from files (numpy's .npy, a member of an .npz, .csv, or IDX, the format of MNIST, gzipped
- * or not) and generated images: handwritten digits drawn from strokes, so that examples and
+ * Matrices from files (numpy's .npy, a member of an .npz, .csv, or IDX, the format of MNIST,
+ * gzipped or not) and generated images: handwritten digits drawn from strokes, so that examples and
  * simulations need no download.
  */
 #ifndef SHERD_ARRAY_H
@@ -25,10 +25,10 @@ typedef struct sherd_array sherd_array;
  * header. From a pipe IDX is read if its path ends in -ubyte or .gz, otherwise .npy.
  *
  * member: a member of an .npz, without ".npy"; NULL if the file is of another format, has one
- * member only, or `path` is FILE.npz:MEMBER. The caller closes *out with sherd_array_close; on failure *out is NULL. Errors:
- * SHERD_EOPEN, SHERD_EIO; SHERD_EFORMAT: none of these formats, no such member, a damaged file, or
- * an unsupported dtype; SHERD_ESHAPE: more than two dimensions (.npy, .npz) or three (IDX);
- * SHERD_EINVAL: a member of a file that has none; SHERD_ENOMEM.
+ * member only, or `path` is FILE.npz:MEMBER. The caller closes *out with sherd_array_close; on
+ * failure *out is NULL. Errors: SHERD_EOPEN, SHERD_EIO; SHERD_EFORMAT: none of these formats, no
+ * such member, a damaged file, or an unsupported dtype; SHERD_ESHAPE: more than two dimensions
+ * (.npy, .npz) or three (IDX); SHERD_EINVAL: a member of a file that has none; SHERD_ENOMEM.
  */
 SHERD_API int sherd_array_open(sherd_array **out, const char *path, const char *member,
                                sherd_diag *d) SHERD_MUST;

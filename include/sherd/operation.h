@@ -59,8 +59,9 @@ typedef struct sherd_operation_options {
     unsigned meta_settings;
     bool meta_reuse;
     double *result;     /* memory for the result, rows x columns; NULL: allocated */
-    const char *output; /* file for the result, or a pipe; NULL: none. .csv if its name ends so, and
-                           otherwise .npy, without the dimension of a vector in a file as in numpy */
+    const char *output; /* file for the result, or a pipe; NULL: none. .csv if its name ends so,
+                           otherwise .npy, where one dimension of an operand in a file leaves the
+                           result one dimension less, as in numpy */
     bool check;         /* compare with the result computed here: SHERD_EDIFFERS, nothing written */
     bool distance;      /* with check, exact products: measure the distance from float64, too */
     const char *certificate; /* file for a certificate; NULL: none */

@@ -73,6 +73,7 @@ if [ $status -ne 0 ] || [ "$passed" -ne "$blocks" ]; then
 fi
 # The output that README promises.
 case_of "two products are equal bit for bit" [ "$(grep -c '^equal: yes, bit for bit' "$work/out")" -ge 2 ]
+case_of "no product warns of its operands" sh -c "! grep 'warning: [AB].npy' '$work/out'"
 case_of "the float product is within its bound" grep -q '^equal: yes, within gamma_k' "$work/out"
 [ -n "${SAN:-}" ] || case_of "the C program multiplies" grep -qx '43 50' "$work/out"
 exit $failed
