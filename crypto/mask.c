@@ -138,21 +138,23 @@ static bool same(const sherd__mask_id *a, const sherd__mask_id *b)
 
 static const sherd__seed_id no_seed;
 
-/* seed: role 0, or that of the fragment which `id` is a stream of. t: number of the mask among those
- * that are drawn in turns, which have ciphers of their own. */
+/* seed: role 0, or that of the fragment which `id` is a stream of. Then id->t selects a cipher and
+ * nothing else, so that masks which are drawn in turns have one each. */
 static int stream_of(sherd__masks *m, const sherd__mask_id *id, residue_kind kind,
-                     const sherd__seed_id *seed, uint32_t t, sherd__keystream **out)
+                     const sherd__seed_id *seed, sherd__keystream **out)
 {
     const uint32_t primes = kind == BYTES_V1 ? BYTE_PRIMES : PRIMES;
+    const sherd__mask_id derived = { id->role, seed->role ? 0 : id->t, id->prime_index, id->p,
+                                     id->width };
     cipher *c =
-        &m->ciphers[((t * primes + id->prime_index) * 2 + (unsigned)id->role % 2) % CIPHERS];
+        &m->ciphers[((id->t * primes + id->prime_index) * 2 + (unsigned)id->role % 2) % CIPHERS];
     uint8_t key[KEY], own[KEY];
     assert(id->role && id->prime_index < primes);
     if (c->kind != kind || !same(&c->id, id) || !same_seed(&c->seed, seed)) {
         if (c->id.role != 0) sherd__keystream_fini(&c->ks);
         c->id.role = (sherd__mask_role)0;
         if (seed->role) sherd__masks_seed(m, seed, own);
-        derive(seed->role ? own : m->key, id, kind, key);
+        derive(seed->role ? own : m->key, &derived, kind, key);
         int err = sherd__keystream_init(&c->ks, key);
         sherd__wipe(key, sizeof key);
         if (seed->role) sherd__wipe(own, sizeof own);
@@ -257,7 +259,7 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, sherd__mask_par
     size_t step = (id->width + BLOCK_WORDS - 1) / BLOCK_WORDS * BLOCK_WORDS;
     assert(id->width >= n && part.col <= id->width - n);
     if (rows == 0 || n == 0) return SHERD_OK;
-    int err = stream_of(m, id, WORDS_V1, &no_seed, id->t, &ks);
+    int err = stream_of(m, id, WORDS_V1, &no_seed, &ks);
     /* Neighbouring rows are read together only if little between them is discarded. */
     size_t together = step <= WORDS && 2 * n > step ? WORDS / step : 1;
     for (size_t i = 0; i < rows && err == 0; i += together) {
@@ -291,12 +293,12 @@ static size_t length_for(size_t n, uint32_t p)
 }
 
 static int draw_bytes(sherd__masks *m, const sherd__mask_id *id, const sherd__seed_id *seed,
-                      uint32_t t, uint64_t unit, size_t n, uint8_t *out)
+                      uint64_t unit, size_t n, uint8_t *out)
 {
     sherd__keystream *ks;
     uint64_t block = 0;
     assert(id->p >= 2 && id->p <= UINT8_MAX);
-    int err = n ? stream_of(m, id, BYTES_V1, seed, t, &ks) : SHERD_OK;
+    int err = n ? stream_of(m, id, BYTES_V1, seed, &ks) : SHERD_OK;
     while (n > 0 && !err) {
         size_t len = length_for(n, id->p);
         err = sherd__keystream_read(ks, unit, block, m->words, len);
@@ -315,13 +317,13 @@ static int draw_bytes(sherd__masks *m, const sherd__mask_id *id, const sherd__se
 int sherd__masks_bytes(sherd__masks *m, const sherd__mask_id *id, uint64_t unit, size_t n,
                        uint8_t *out)
 {
-    return draw_bytes(m, id, &no_seed, id->t, unit, n, out);
+    return draw_bytes(m, id, &no_seed, unit, n, out);
 }
 
 int sherd__masks_seeded(sherd__masks *m, const sherd__seed_id *id, const sherd__mask_id *of,
                         uint64_t unit, size_t n, uint8_t *out)
 {
-    const sherd__mask_id stream = { id->role, 0, of->prime_index, of->p, 0 };
+    const sherd__mask_id stream = { id->role, of->t, of->prime_index, of->p, 0 };
     assert(id->role);
-    return draw_bytes(m, &stream, id, of->t, unit, n, out);
+    return draw_bytes(m, &stream, id, unit, n, out);
 }

@@ -158,7 +158,7 @@ static inline size_t job_left_at(const sherd__job *j, sherd__cell c)
 void sherd__job_excused(sherd__job *j, uint32_t node);
 void sherd__job_owes(sherd__job *j, uint32_t node, uint64_t now_ms);
 void sherd__job_answered(sherd__job *j, uint32_t node, bool again, uint64_t now_ms);
-/* Nobody waits any more for the answers that the node owes: it is lost, returns after its session
+/* The answers that the node owes are no longer waited for: it is lost, returns after its session
  * ended, or is relieved of a task. */
 void sherd__job_awaited(job_node *n, uint64_t now_ms);
 /** Expels the nodes that are past their deadline. */

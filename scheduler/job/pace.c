@@ -1,7 +1,7 @@
 /* Which node set the pace of a job, from the time in which each node owed answers. A node that
  * waits for the others owes nothing meanwhile, so its time is short although the job lasts as
- * long. The time until a node is lost or relieved is its own, and what other nodes do in its place is
- * nobody's delay. */
+ * long. The time until a node is lost or relieved is its own. What other nodes do in its place does
+ * not count. */
 #include "scheduler/job/job.h"
 
 #include "core/median.h"

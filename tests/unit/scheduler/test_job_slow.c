@@ -160,7 +160,7 @@ static void the_time_in_which_a_node_owes_answers_is_counted(void **state)
     world_stop(&w);
 }
 
-/* A node that is lost: silence counts as its own time, and its work as nobody's. */
+/* Its silence is its own time. What others do in its place does not count. */
 static void the_time_until_a_node_is_lost_is_its_own(void **state)
 {
     (void)state;
