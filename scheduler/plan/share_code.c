@@ -209,6 +209,15 @@ static double panels(const sherd__prepared *p, size_t rows)
            tiled(p, rest, SHERD__BYTES_TILE);
 }
 
+/* Each product of a training is planned, so the system is asked once. */
+static uint32_t cores(void)
+{
+    static _Atomic uint32_t known;
+    uint32_t n = known;
+    if (!n) known = n = sherd__cpu_usable();
+    return n;
+}
+
 double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m, bool stays,
                                  const sherd__nodes *nodes, const sherd_product_options *opt)
 {
@@ -252,7 +261,7 @@ double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices
                        : nodes->gflops > 0         ? nodes->gflops
                                                    : TYPICAL_GFLOPS,
         .node_threads = nodes->threads,
-        .cores = sherd__cpu_usable(),
+        .cores = cores(),
         .local = !nodes->remote,
         .session_rate = sherd__link_rate(true),
         .link_rate = opt->link_rate > 0 ? opt->link_rate : sherd__link_rate(!nodes->remote),
