@@ -141,7 +141,8 @@ static int open_product(sherd__bench *b, void *state, const void *spec, sherd_di
     sherd__bench_set(b, "count", nodes);
     if (err || !s->stays) return err;
     err = sherd_multiplier_cluster(&p->multiplier, p->cluster, &p->opt, d);
-    return err ? err : sherd_multiplier_keep(&p->kept, p->multiplier, p->pair.a, NULL, d);
+    const sherd_keep_options how = { .size = sizeof how, .one_way = true };
+    return err ? err : sherd_multiplier_keep(&p->kept, p->multiplier, p->pair.a, &how, d);
 }
 
 static void close_product(void *state)

@@ -257,7 +257,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
     {.name = "code", .type = SHERD__CHOICE, .arg = "NAME", .preset = "auto",                       \
      .choices = sherd__choices_code, .flags = (flag), .takes = SHERD_TAKES_COLLUDING,              \
      .help = "code of the shares: lagrange, inner (share only: less work, but no node may be "     \
-             "missing), or the faster of those that are possible (auto)"}
+             "missing; not for trainings), or the faster of those that are possible (auto)"}
 #define SHERD__OPT_GROUP(flag)                                                                     \
     {.name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0,               \
      .word = "all", .word_value = 0, .preset = "all", .flags = (flag),                             \

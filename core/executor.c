@@ -1,6 +1,7 @@
 /*
  * A mutex, a condition variable and two lists. It does not use libuv's thread pool, which is shared
- * with file and resolver work, has no bound, and runs work out of order.
+ * with file and resolver work, has no bound, and runs work out of order. Threads are woken without
+ * the mutex, which they would wait for, and only if they wait: work may take microseconds.
  */
 #include "core/executor.h"
 
@@ -19,6 +20,7 @@ struct sherd__executor {
     pthread_cond_t more;
     pthread_t thread;
     bool threaded, stop;
+    bool waits; /* the thread has nothing to do */
     queue todo, finished;
     size_t queued, queue_max, pending, expected;
     void (*wake)(void *ctx);
@@ -46,15 +48,21 @@ static void *loop(void *arg)
     while (!e->stop) {
         sherd__executor_item *w = pop(&e->todo);
         if (!w) {
+            e->waits = true;
             pthread_cond_wait(&e->more, &e->lock);
+            e->waits = false;
             continue;
         }
         e->queued--;
         pthread_mutex_unlock(&e->lock);
         w->run(w);
         pthread_mutex_lock(&e->lock);
+        bool first = !e->finished.head; /* otherwise it was woken and has not drained */
         push(&e->finished, w);
+        if (!first) continue;
+        pthread_mutex_unlock(&e->lock);
         e->wake(e->wake_ctx);
+        pthread_mutex_lock(&e->lock);
     }
     pthread_mutex_unlock(&e->lock);
     return NULL;
@@ -105,14 +113,14 @@ int sherd__executor_submit(sherd__executor *e, sherd__executor_item *w)
         return SHERD_OK;
     }
     pthread_mutex_lock(&e->lock);
-    bool full = e->stop || e->queued >= e->queue_max;
+    bool full = e->stop || e->queued >= e->queue_max, waits = e->waits;
     if (!full) {
         push(&e->todo, w);
         e->queued++;
         e->pending++;
-        pthread_cond_signal(&e->more);
     }
     pthread_mutex_unlock(&e->lock);
+    if (!full && waits) pthread_cond_signal(&e->more);
     return full ? SHERD_EBUSY : SHERD_OK;
 }
 

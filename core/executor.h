@@ -21,9 +21,9 @@ typedef struct sherd__executor_item {
 } sherd__executor_item;
 
 /**
- * Starts the thread. It calls `wake` whenever finished work is ready to be drained (usually an
- * uv_async_send); `wake` must be cheap and must not call back into the executor. The caller frees
- * *out with sherd__executor_free. Errors: SHERD_ENOMEM.
+ * Starts the thread. It calls `wake` when there is finished work to drain after there was none
+ * (usually an uv_async_send); `wake` must be cheap and must not call back into the executor. The
+ * caller frees *out with sherd__executor_free. Errors: SHERD_ENOMEM.
  */
 int sherd__executor_new(sherd__executor **out, size_t queue_max, void (*wake)(void *ctx),
                         void *wake_ctx) SHERD_MUST;

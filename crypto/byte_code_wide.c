@@ -248,7 +248,8 @@ SHERD__V4_BYTES static void project_wide(const sherd__byte_projection *s)
                                   cols - at, s->acc + v * s->acc_ld + col + at, s->acc_ld);
         }
     }
-    sherd__wipe(laid, sizeof laid);
+    sherd__wipe(laid,
+                sherd__pieces(sherd__least(COLS, s->cols), WIDE) * ROW_GROUPS * 4 * sizeof laid[0]);
     sherd__wipe(r, sizeof r); /* vectors of the check */
 }
 

@@ -9,6 +9,7 @@
 #include "crypto/mask.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <sodium.h>
 #include <stdbool.h>
 #include <string.h>
@@ -45,7 +46,7 @@ typedef struct cipher {
 } cipher;
 
 struct sherd__masks {
-    uint8_t *key; /* KEY bytes, guarded */
+    uint8_t *key; /* KEY bytes, by key_new */
     cipher ciphers[CIPHERS];
     uint32_t words[WORDS];
     size_t used; /* words used since the last wipe */
@@ -53,13 +54,42 @@ struct sherd__masks {
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
+/*
+ * Guarded memory for keys: locked, excluded from dumps, between pages without access. To make and
+ * free it takes eleven system calls, some of which interrupt the other threads, and a step of a
+ * training draws dozens of keys. Pieces that were freed are therefore kept, wiped.
+ */
+enum { FREED = 64 };
+static pthread_mutex_t freed_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint8_t *freed[FREED];
+static size_t freed_len;
+
+static uint8_t *key_new(void)
+{
+    uint8_t *key = NULL;
+    pthread_mutex_lock(&freed_lock);
+    if (freed_len) key = freed[--freed_len];
+    pthread_mutex_unlock(&freed_lock);
+    return key ? key : sodium_malloc(KEY); /* a lock may be refused (RLIMIT_MEMLOCK) */
+}
+
+static void key_free(uint8_t *key)
+{
+    sherd__wipe(key, KEY);
+    pthread_mutex_lock(&freed_lock);
+    bool kept = freed_len < FREED;
+    if (kept) freed[freed_len++] = key;
+    pthread_mutex_unlock(&freed_lock);
+    if (!kept) sodium_free(key);
+}
+
 static int make(sherd__masks **out)
 {
     *out = NULL;
     if (sodium_init() < 0) return SHERD_EINTERNAL;
     sherd__masks *m = sherd__calloc(1, sizeof *m);
     if (!m) return SHERD_ENOMEM;
-    m->key = sodium_malloc(KEY); /* it is no error if the lock is refused (RLIMIT_MEMLOCK) */
+    m->key = key_new();
     if (!m->key) {
         sherd__free(m);
         return SHERD_ENOMEM;
@@ -71,19 +101,15 @@ static int make(sherd__masks **out)
 int sherd__masks_new(sherd__masks **out, const sherd__entropy *entropy)
 {
     int err = make(out);
-    if (err != 0) return err;
-    entropy->fill(entropy->ctx, (*out)->key, KEY);
-    (void)sodium_mprotect_readonly((*out)->key);
-    return SHERD_OK;
+    if (!err) entropy->fill(entropy->ctx, (*out)->key, KEY);
+    return err;
 }
 
 int sherd__masks_from_key(sherd__masks **out, const uint8_t key[32])
 {
     int err = make(out);
-    if (err != 0) return err;
-    memcpy((*out)->key, key, KEY);
-    (void)sodium_mprotect_readonly((*out)->key);
-    return SHERD_OK;
+    if (!err) memcpy((*out)->key, key, KEY);
+    return err;
 }
 
 int sherd__masks_clone(sherd__masks **out, const sherd__masks *m)
@@ -96,7 +122,7 @@ void sherd__masks_free(sherd__masks *m)
     if (!m) return;
     for (size_t i = 0; i < CIPHERS; i++)
         if (m->ciphers[i].id.role != 0) sherd__keystream_fini(&m->ciphers[i].ks);
-    sodium_free(m->key); /* wipes the key */
+    key_free(m->key);
     sherd__wipe(m, sizeof *m);
     sherd__free(m);
 }

@@ -147,7 +147,9 @@ int sherd__products_image(const sherd__layer *l, const sherd__layer_call *call, 
         .stride = 1,
         .padding = (uint32_t)(l->spec.window - 1 - l->spec.padding),
     };
-    const sherd_keep_options how = { sizeof how, call->examples, &windows, l->in.channels };
+    const sherd_keep_options how = {
+        .size = sizeof how, .part = call->examples, .windows = &windows, .cols = l->in.channels
+    };
     sherd_diag mine = { 0 };
     sherd_kept *kept;
     *done = false;

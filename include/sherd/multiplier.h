@@ -39,7 +39,8 @@ typedef struct sherd_keep_options {
     size_t size;                  /* sizeof(sherd_keep_options) */
     size_t part;                  /* number of rows of A that products take as a whole; 0: all */
     const sherd_windows *windows; /* keep the windows of A's rows, which are images; NULL: keep A */
-    size_t cols; /* number of columns of the right operands, as a planning hint; 0: not known */
+    size_t cols;  /* number of columns of the right operands, as a planning hint; 0: not known */
+    bool one_way; /* only K*B will be computed, and not transpose(K)*B */
 } sherd_keep_options;
 
 /**
@@ -91,6 +92,11 @@ SHERD_API int sherd_multiplier_multiply(sherd_multiplier m, sherd_view a, sherd_
  * consecutive whole parts. Mini-batches can thus be parts of data that is sent once. In fixed point
  * all parts have the exponent of the whole. Who learns it: over nodes, these also learn which parts
  * a product takes.
+ *
+ * one_way: under SHERD_SHARE shares may then be coded by the code with the least predicted time,
+ * and need not hold sums over the rows of A. transpose(K)*B is SHERD_EUNSUPPORTED then under the
+ * schemes that keep shares; other implementations ignore one_way. sherd_product_options.code
+ * SHERD_CODE_INNER implies it, and excludes windows (SHERD_EUNSUPPORTED).
  *
  * windows: K is the matrix of windows of A's rows. An image has as many rows in K and its parts as
  * it has windows. Under SHERD_SHARE images are sent and nodes take windows of their shares; other

@@ -98,7 +98,8 @@ typedef struct sherd_product_options {
                         product partition alike: it does not determine exposures, which may follow
                         the measured speeds of nodes as under a fresh seed. Not used for
                         multipliers */
-    sherd_code code; /* share: how operands are coded, if they are not kept */
+    sherd_code code; /* share: how operands are coded. AUTO: a kept operand that serves both
+                        directions by Lagrange's code */
 } sherd_product_options;
 
 /**

@@ -228,6 +228,17 @@ static int read_peers(sherd_training *t, sherd_diag *d)
     return check_peers(&t->o, d);
 }
 
+/* The data and the inputs of layers stay at the nodes for a step's products from both sides. */
+static int check_code(const sherd_training *t, sherd_diag *d)
+{
+    if (t->products.opt.code != SHERD_CODE_INNER || t->o.by == SHERD_BY_GRADIENTS ||
+        t->products.stochastic)
+        return SHERD_OK;
+    return sherd__fail(d, SHERD_EINVAL, "use --code lagrange, or leave the choice to sherd",
+                       "--code inner multiplies an operand that stays at the nodes from one side, "
+                       "and a training needs both");
+}
+
 /* Reads what decides how products are computed; the products of gradients are those of
  * validation. */
 static int read_arithmetic(sherd_training *t, sherd_diag *d)
@@ -245,6 +256,7 @@ static int read_arithmetic(sherd_training *t, sherd_diag *d)
         t->products.stochastic = o->stochastic;
     }
     err = sherd__network_products_check(&t->products, t->recipe->recipe.precision, d);
+    if (!err) err = check_code(t, d);
     t->products.nodes = o->nodes > 0;
     return err;
 }

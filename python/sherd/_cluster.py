@@ -424,13 +424,22 @@ class Cluster:
         return made[0] if ndim == 1 else made
 
     def keep(
-        self, x: Any, *, progress: ProgressOption = None, **options: Unpack[ProductOptions]
+        self,
+        x: Any,
+        *,
+        one_way: bool = False,
+        progress: ProgressOption = None,
+        **options: Unpack[ProductOptions],
     ) -> Kept:
         """Keeps a matrix at the nodes for many products.
 
         x: n x k. Products are written with `@`: `A @ B`, `B @ A`, `A.T @ D`. Under "share", the
         nodes keep shares of x, which are sent once and serve all of these products; under "permute"
         and "plain", each direction is sent at its first use.
+
+        one_way: x is multiplied from the right only (`A @ B`, `B.T @ A.T`). Under "share", the
+            faster code of the shares is then chosen; `A.T @ D` and `D.T @ A` raise Unsupported.
+            `code="inner"` implies it.
 
         The library copies the values now, in the dtype of x, and holds the copy until the operand
         is dropped: it sends x again to the nodes that are left if one is lost or a direction is
@@ -454,7 +463,8 @@ class Cluster:
             report = new("sherd_report")
             call("sherd_multiplier_cluster", multiplier, nodes.pointer, how)
             try:
-                call("sherd_multiplier_keep", operand, multiplier[0], view(array), ffi.NULL)
+                keeping = new("sherd_keep_options", one_way=one_way)
+                call("sherd_multiplier_keep", operand, multiplier[0], view(array), keeping)
                 call("sherd_multiplier_report_set", multiplier[0], report)
             except Error:
                 lib.sherd_multiplier_free(multiplier[0])

@@ -52,7 +52,8 @@ class Kept(_Operand):
     """A matrix K that `Cluster.keep` keeps at the nodes.
 
     ``K @ B``, ``A @ K``, ``K.T @ D`` and ``A @ K.T`` compute products over the nodes; all of them
-    use the same shares. B, A and D are as in `Cluster.multiply`; the results are float64 arrays.
+    use the same shares. Of a matrix that is kept one way, the first and the last one do. B, A and D
+    are as in `Cluster.multiply`; the results are float64 arrays.
     The nodes drop K when the object is freed, by `free`, or with the cluster.
 
     Attributes:

@@ -31,6 +31,20 @@ def test_nothing_is_found_in_the_record_of_a_private_product(record, tmp_path):
     assert oct((tmp_path / "a.html").stat().st_mode)[-3:] == "600"
 
 
+@pytest.mark.parametrize("colluding", [1, 2])
+def test_nothing_is_found_in_the_record_of_an_operand_kept_by_the_inner_code(tmp_path, colluding):
+    x = RNG.integers(0, 99, (500, 300))
+    with sherd.Cluster(7, scheme="share", colluding=colluding, record=tmp_path / "record") as c:
+        k = c.keep(x, code="inner")
+        for _ in range(3):
+            w = RNG.integers(-99, 99, (300, 40))
+            np.testing.assert_array_equal(k @ w, x @ w)
+        assert c.report.code == "inner"
+    a = sherd.audit(tmp_path / "record", data=x, coalitions=5)
+    assert a.flagged == [] and a.info.tests > 500 and all(c.flagged for c in a.controls)
+    assert "both operands as coded residues" in str(a)
+
+
 def test_permute_is_found_out():
     a = sherd.simulate_audit("permute", 7, data=RNG.random((300, 49)), coalitions=2)
     assert a.flagged and a.flagged[0].sentence and a.info.flagged == len(a.flagged)

@@ -171,6 +171,31 @@ def test_what_a_kept_operand_cannot_do(shared, operands):
         shared.keep(x, scheme="share1").T @ x
 
 
+@pytest.mark.parametrize("options", [{}, {"code": "lagrange"}, {"code": "inner"}])
+def test_an_operand_may_be_kept_for_one_direction(shared, operands, options):
+    x, w = operands
+    k = shared.keep(x, one_way=True, spare=0, **options)
+    np.testing.assert_array_equal(k @ w, x @ w)
+    assert shared.report.code == options.get("code", shared.report.code)
+    np.testing.assert_array_equal(w.T @ k.T, w.T @ x.T)
+    for product in (lambda: k.T @ x, lambda: x.T @ k):
+        with pytest.raises(sherd.Unsupported, match="from the right only"):
+            product()
+    np.testing.assert_array_equal(k @ w, x @ w)
+
+
+def test_an_operand_kept_by_the_inner_code_serves_one_direction(shared, operands):
+    x, w = operands
+    k = shared.keep(x, code="inner", spare=0)
+    np.testing.assert_array_equal(k @ w, x @ w)
+    assert shared.report.code == "inner" and shared.report.blocks == 3
+    with pytest.raises(sherd.Unsupported, match="code inner multiplies") as e:
+        k.T @ x
+    assert "code lagrange" in e.value.hint
+    with pytest.raises(sherd.InvalidArgument, match="needs the answers of all nodes"):
+        shared.keep(x, code="inner")
+
+
 # ---- certificates ----------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ struct sherd__kept_share {
     sherd_windows windows;
     sherd_product_options opt;
     uint32_t spare;     /* as requested; opt.spare is set to 0 after shares had to be made again */
+    sherd_code code;    /* the same of opt.code: then any code will do */
     sherd__nodes nodes; /* as of the time when the shares were made */
     sherd__prepared p;
     sherd__job *job; /* NULL: there are no shares */
@@ -75,6 +76,7 @@ int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view 
     }
     k->opt = *opt;
     k->spare = opt->spare;
+    k->code = opt->code;
     k->alive = NOT_STARVED;
     int err = encode(k, d);
     if (err) sherd__free(k);
@@ -104,26 +106,45 @@ static int once(sherd__kept_share *k, const sherd__kept_product *m, double began
     return err;
 }
 
+/* The answer depends on what was asked for, never on the code that happens to be used. */
+static int judge_transposed(const sherd__kept_share *k, sherd_diag *d)
+{
+    const sherd_scheme_info *scheme = sherd_scheme_get(k->opt.scheme);
+    if (!scheme->hides_b)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme share",
+                           "%s multiplies a kept operand from the right only", scheme->name);
+    if (k->code == SHERD_CODE_INNER)
+        return sherd__fail(d, SHERD_EUNSUPPORTED,
+                           "use --code lagrange, which multiplies it from both sides",
+                           "--code inner multiplies a kept operand from the right only");
+    if (k->how.one_way)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "keep it for both directions, not one way",
+                           "the operand is kept for products from the right only");
+    return SHERD_OK;
+}
+
 int sherd__kept_share_multiply(sherd__kept_share *k, const sherd__kept_product *m, sherd_report *r,
                                sherd_diag *d)
 {
     sherd_diag own = { 0 };
     double began = sherd__clock_s();
+    int err;
     if (!d) d = &own;
-    if (!k->job) k->opt.spare = k->spare;
+    if (!k->job) {
+        k->opt.spare = k->spare;
+        k->opt.code = k->code;
+    }
     if (r) *r = (sherd_report){ 0 };
-    const sherd_scheme_info *scheme = sherd_scheme_get(k->opt.scheme);
-    if (m->transposed && !scheme->hides_b)
-        return sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme share",
-                           "%s multiplies a kept operand from the right only", scheme->name);
+    if (m->transposed && (err = judge_transposed(k, d))) return err;
     sherd__cluster_call(k->cluster, &k->opt.hooks);
-    int err = once(k, m, began, r, d);
+    err = once(k, m, began, r, d);
     while (k->alive != NOT_STARVED) { /* each time with fewer domains than before */
         sherd_diag last = *d;
         sherd__cluster_nodes(k->cluster, &k->nodes);
         if (k->alive > k->nodes.usable) k->alive = k->nodes.usable;
         *d = (sherd_diag){ 0 };
         k->opt.spare = 0;
+        k->opt.code = SHERD_CODE_AUTO; /* one that needs every node is no longer possible */
         sherd__cluster_say(k->cluster, SHERD_LOG_WARN,
                            "%s: all shares are made again for the %u domains that are left",
                            last.message, k->alive);

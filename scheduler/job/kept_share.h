@@ -18,7 +18,8 @@ int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view 
                           const sherd_keep_options *how, const sherd_product_options *opt,
                           sherd_diag *d) SHERD_MUST;
 /** Computes C = A*B or A^T*B, where A is `rows` of the operand (of its windows if these are kept),
- *  in whole parts. SHERD_EUNSUPPORTED: A^T*B with a public B. SHERD_ERANGE: neither the primes nor
+ *  in whole parts. SHERD_EUNSUPPORTED: A^T*B with a public B, by the inner-product code, or of an
+ *  operand that is kept for one direction. SHERD_ERANGE: neither the primes nor
  *  63 bits hold sums over the rows of several parts. Otherwise as sherd_multiply. After a failure,
  *  or if too few domains are left, A is encoded and sent again. r may be NULL. */
 int sherd__kept_share_multiply(sherd__kept_share *k, const sherd__kept_product *m, sherd_report *r,

@@ -270,11 +270,16 @@ static void remote_release(void *ctx, sherd_kept *k)
 static void copy(sherd_view a, uint8_t *to)
 {
     size_t size = sherd_dtype_size(a.dtype);
-    for (size_t r = 0; r < a.rows; r++) {
+    for (size_t r = 0; r < a.rows && a.cols; r++) {
+        const uint8_t *row = (const uint8_t *)a.data +
+                             (ptrdiff_t)r * a.row_stride * (ptrdiff_t)size;
+        if (a.col_stride == 1) {
+            memcpy(to + r * a.cols * size, row, a.cols * size);
+            continue;
+        }
         for (size_t c = 0; c < a.cols; c++) {
-            ptrdiff_t at = (ptrdiff_t)r * a.row_stride + (ptrdiff_t)c * a.col_stride;
-            memcpy(to + (r * a.cols + c) * size, (const uint8_t *)a.data + at * (ptrdiff_t)size,
-                   size);
+            ptrdiff_t at = (ptrdiff_t)c * a.col_stride * (ptrdiff_t)size;
+            memcpy(to + (r * a.cols + c) * size, row + at, size);
         }
     }
 }

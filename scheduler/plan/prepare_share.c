@@ -370,37 +370,44 @@ static double check_error(const sherd__prepared *p, bool windows)
     return e * e;
 }
 
-typedef struct kept_attempt {
-    sherd__prepared *p;
+/* An operand that is kept in parts of `part` rows. */
+typedef struct kept {
     sherd_view a;
     const sherd_keep_options *how;
     size_t part;
     work k;
+} kept;
+
+/* A product, or (kept) one of a part of an operand that stays, with a right operand of typical
+ * width. */
+typedef struct share_attempt {
+    sherd__prepared *p;
+    const sherd__matrices *m;
     const sherd_product_options *opt;
-} kept_attempt;
+    const kept *kept; /* NULL: nothing stays */
+    const sherd__code *by;
+} share_attempt;
 
 /*
- * Chooses primes and code for an A that is kept in parts. The primes hold sums over columns. They
- * also hold sums over the rows of a part (A^T*B); if that would take a third prime, which would
- * increase the cost of everything by half, they hold those over one panel instead, of at most
- * *panel_rows rows, unless such a panel is too small. Rows are those of the product (windows if
- * there are any), except for `part` and *panel_rows.
+ * Chooses primes and sizes of the code for an A that is kept in parts. The primes hold sums over
+ * columns. They also hold sums over the rows of a part (A^T*B), if there will be such products; if
+ * that would take a third prime, which would increase the cost of everything by half, they hold
+ * those over one panel instead, of at most *panel_rows rows, unless such a panel is too small. Rows
+ * are those of the product (windows if there are any), except for `part` and *panel_rows.
  */
-static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, bool bytes,
+static int kept_code(const share_attempt *t, const sherd__nodes *nodes, bool bytes,
                      size_t *panel_rows, sherd_diag *d)
 {
     sherd__prepared *p = t->p;
     const sherd_product_options *opt = t->opt;
-    const work *k = &t->k;
-    const size_t part = t->part, sums = part * k->each;
+    const work *k = &t->kept->k;
+    const size_t part = t->kept->part, sums = k->transposed_too ? part * k->each : 0;
     *panel_rows = SIZE_MAX;
-    const sherd__code *lagrange = sherd__codes[0];
-    const bool hides_b = sherd__share_codes_b(opt);
-    const size_t both = hides_b && sums > k->inner ? sums : k->inner;
+    const size_t both = sums > k->inner ? sums : k->inner;
     if (bytes && !does_bytes(nodes, k->inner)) return SHERD_EUNSUPPORTED;
     int err = choose_primes(p, bytes ? both : k->inner, bytes, d);
-    if (!err) err = sherd__share_code_fit(p, lagrange, part, nodes, opt, d);
-    if (err || bytes || sums <= k->inner || !hides_b) return err;
+    if (!err) err = sherd__share_code_fit(p, t->by, part, nodes, opt, d);
+    if (err || bytes || sums <= k->inner) return err;
     uint32_t few = p->primes_len;
     size_t most = sherd__share_sum_max(sherd__primes_default.p, few, p->fixed_a.bound,
                                        p->fixed_b.bound);
@@ -411,12 +418,22 @@ static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, bool byte
         return SHERD_OK;
     }
     err = choose_primes(p, sums, false, d);
-    return err ? err : sherd__share_code_fit(p, lagrange, part, nodes, opt, d);
+    return err ? err : sherd__share_code_fit(p, t->by, part, nodes, opt, d);
 }
 
-static work work_of(sherd_view a, const sherd_keep_options *how, bool transposed_too)
+/* Returns whether the code that is asked for cuts A by columns. */
+static bool by_columns(const sherd_product_options *opt)
 {
-    work k = { .left = a.cols, .each = 1, .inner = a.cols, .transposed_too = transposed_too };
+    const sherd__code *asked = sherd__share_code_asked(opt);
+    return asked && asked->cut == SHERD__CUT_INNER;
+}
+
+static work work_of(sherd_view a, const sherd_keep_options *how, const sherd_product_options *opt)
+{
+    work k = { .left = a.cols,
+               .each = 1,
+               .inner = a.cols,
+               .transposed_too = sherd__share_codes_b(opt) && !how->one_way && !by_columns(opt) };
     sherd__windows w;
     if (how->windows && sherd__windows_fit(how->windows, &w)) {
         k.each = w.count;
@@ -428,27 +445,32 @@ static work work_of(sherd_view a, const sherd_keep_options *how, bool transposed
 }
 
 /* Checked here because nodes would otherwise refuse one task after another until the job ends. */
-static int check_window(const sherd_keep_options *how, const work *k, sherd_diag *d)
+static int check_window(const sherd_keep_options *how, const work *k,
+                        const sherd_product_options *opt, sherd_diag *d)
 {
+    if (how->windows && by_columns(opt))
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "use --code lagrange, or keep their matrix",
+                           "--code %s cannot multiply windows of images that are kept",
+                           sherd__share_code_asked(opt)->name);
     if (!how->windows || k->inner <= SHERD__WINDOW_MAX) return SHERD_OK;
     return sherd__fail(d, SHERD_EFEWNODES, "keep the matrix of windows, or use smaller ones",
                        "a window has %zu numbers, and nodes accept windows of up to %zu", k->inner,
                        SHERD__WINDOW_MAX);
 }
 
-static int code_kept_by(const kept_attempt *t, const sherd__nodes *nodes, bool bytes, double *tasks,
-                        sherd_diag *d)
+static int code_kept_by(const share_attempt *t, const sherd__nodes *nodes, bool bytes,
+                        double *tasks, sherd_diag *d)
 {
     sherd__prepared *p = t->p;
-    work k = t->k;
-    size_t panel_rows, part = t->part;
+    work k = t->kept->k;
+    size_t panel_rows, part = t->kept->part, rows = t->kept->a.rows;
     int err = kept_code(t, nodes, bytes, &panel_rows, d);
     if (err) return err;
     k.rows = sherd__share_code_rows(p, part);
-    size_t all = t->a.rows / part * k.rows + sherd__share_code_rows(p, t->a.rows % part);
+    size_t all = rows / part * k.rows + sherd__share_code_rows(p, rows % part);
     all = sherd__share_code_tiled(p, all, SHERD__BYTES_TILE);
-    k.left = sherd__share_code_tiled(p, k.left, SHERD__BYTES_STEP);
-    k.inner = sherd__share_code_tiled(p, k.inner, SHERD__BYTES_STEP);
+    k.left = sherd__share_code_tiled(p, sherd__share_code_depth(p, k.left), SHERD__BYTES_STEP);
+    k.inner = sherd__share_code_tiled(p, sherd__share_code_depth(p, k.inner), SHERD__BYTES_STEP);
     double share = wire_bytes(p) * (double)all * (double)k.left;
     err = fit(p, &k, share, nodes, t->opt, d);
     if (err) return err;
@@ -458,39 +480,99 @@ static int code_kept_by(const kept_attempt *t, const sherd__nodes *nodes, bool b
     return SHERD_OK;
 }
 
-/* As code_share, for right operands of typical width. */
-static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
+/* Plans with primes below 256 (`bytes`), or of 23 bits. */
+static int code_product_by(const share_attempt *t, const sherd__nodes *nodes, bool bytes,
+                           double *tasks, sherd_diag *d)
 {
-    const kept_attempt *t = ctx;
-    const sherd_view b = { .rows = t->k.inner, .cols = t->k.right };
-    const sherd__matrices m = { .a = sherd_view_sub(t->a, 0, t->part, 0, t->a.cols), .b = b };
+    sherd__prepared *p = t->p;
+    if (bytes && !does_bytes(nodes, t->m->a.cols)) return SHERD_EUNSUPPORTED;
+    int err = choose_primes(p, t->m->a.cols, bytes, d);
+    if (!err) err = sherd__share_code_fit(p, t->by, t->m->a.rows, nodes, t->opt, d);
+    if (err) return err;
+    size_t depth = sherd__share_code_depth(p, t->m->a.cols);
+    depth = sherd__share_code_tiled(p, depth, SHERD__BYTES_STEP);
+    const work k = { .rows = sherd__share_code_rows(p, t->m->a.rows),
+                     .left = depth,
+                     .each = 1,
+                     .right = t->m->b.cols,
+                     .inner = depth };
+    err = fit(p, &k, 0, nodes, t->opt, d);
+    if (!err) *tasks = tasks_of(&p->plan, &k);
+    return err;
+}
+
+/*
+ * Takes the primes with which the product takes less time. Bytes may be impossible: the smallest
+ * prime has too few points for the nodes, or the memory does not hold what checks them. Small
+ * operands are mostly edges of tiles.
+ */
+static int code_share(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
+{
+    const share_attempt *t = ctx;
+    int (*by)(const share_attempt *, const sherd__nodes *, bool, double *,
+              sherd_diag *) = t->kept ? code_kept_by : code_product_by;
+    bool windows = t->kept && t->kept->how->windows;
     double seconds[2] = { INFINITY, INFINITY };
     for (int bytes = 0; bytes < 2; bytes++) {
-        if (bytes && (!sherd__share_codes_b(t->opt) || t->how->windows)) continue;
-        if (code_kept_by(t, nodes, bytes, tasks, NULL)) continue;
-        seconds[bytes] = sherd__share_code_seconds(t->p, &m, nodes, t->opt);
+        if (bytes && (!sherd__share_codes_b(t->opt) || windows)) continue;
+        if (by(t, nodes, bytes, tasks, NULL)) continue;
+        seconds[bytes] = sherd__share_code_seconds(t->p, t->m, t->kept, nodes, t->opt);
     }
-    return code_kept_by(t, nodes, seconds[true] < seconds[false], tasks, d);
+    return by(t, nodes, seconds[true] < seconds[false], tasks, d);
+}
+
+/* Plans by one code. */
+static int plan_code(const share_attempt *t, const sherd__nodes *nodes, sherd_diag *d)
+{
+    share_attempt own = *t;
+    double tasks;
+    return own.by->complete ? code_share(&own, nodes, &tasks, d)
+                            : for_most(nodes, own.opt, code_share, &own, d);
+}
+
+/* Plans by the code that is asked for, or by the one with the least predicted time of those that
+ * are possible. Only Lagrange's code multiplies a kept operand from both sides, and windows. */
+static int plan_best(share_attempt *t, const sherd__nodes *nodes, sherd_diag *d)
+{
+    const sherd__code *asked = sherd__share_code_asked(t->opt);
+    const sherd__code *best = sherd__codes[0];
+    double least = INFINITY;
+    if (!asked && t->kept && (t->kept->how->windows || !t->kept->how->one_way)) asked = best;
+    for (size_t i = 0; sherd__codes[i] && !asked; i++) {
+        sherd_diag own = { 0 };
+        t->by = sherd__codes[i];
+        if (plan_code(t, nodes, &own)) continue;
+        double seconds = sherd__share_code_seconds(t->p, t->m, t->kept, nodes, t->opt);
+        if (seconds >= least) continue;
+        least = seconds;
+        best = t->by;
+    }
+    t->by = asked ? asked : best;
+    return plan_code(t, nodes, d);
 }
 
 /*
  * Plans and opens an A that is kept, while the right operands are unknown. These have opt->bits_b
- * bits (or opt->bits) and any number of columns, and may be multiplied from either side.
+ * bits (or opt->bits) and any number of columns. A may be multiplied from either side, unless `how`
+ * or the code that is asked for excludes it.
  */
 static int share_keep(sherd__prepared *p, sherd_view a, const sherd_keep_options *how,
                       const sherd__nodes *all_nodes, const sherd_product_options *opt,
                       sherd_diag *d)
 {
     double widest = 1;
-    sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
-    work k = work_of(a, how, sherd__share_codes_b(opt));
-    size_t part = how->part;
+    const sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
     const sherd__nodes some = able(all_nodes, how->windows != NULL), *nodes = &some;
-    if (part > a.rows) part = a.rows ? a.rows : 1;
-    kept_attempt t = { p, a, how, part, k, opt };
-    int err = check_window(how, &k, d);
-    if (!err) err = bounds(p, a, b, k.inner, opt, d);
-    if (!err) err = for_most(nodes, opt, code_kept, &t, d);
+    kept of = { a, how, how->part, work_of(a, how, opt) };
+    const work *k = &of.k;
+    if (of.part > a.rows) of.part = a.rows ? a.rows : 1;
+    const size_t part = of.part;
+    const sherd__matrices typical = { .a = sherd_view_sub(a, 0, part, 0, a.cols),
+                                      .b = { .rows = k->inner, .cols = k->right } };
+    share_attempt t = { .p = p, .m = &typical, .opt = opt, .kept = &of };
+    int err = check_window(how, k, opt, d);
+    if (!err) err = bounds(p, a, b, k->inner, opt, d);
+    if (!err) err = plan_best(&t, nodes, d);
     if (err) return err;
     p->slots = p->code.shares;
     p->check_error = check_error(p, how->windows != NULL);
@@ -516,84 +598,12 @@ static int share_right(sherd__prepared *p, const sherd__kept_product *m,
                : SHERD_OK;
 }
 
-typedef struct share_attempt {
-    sherd__prepared *p;
-    const sherd__matrices *m;
-    const sherd__code *by;
-    const sherd_product_options *opt;
-} share_attempt;
-
-/* Plans with primes below 256 (`bytes`), or of 23 bits. */
-static int code_share_by(const share_attempt *t, const sherd__nodes *nodes, bool bytes,
-                         double *tasks, sherd_diag *d)
-{
-    sherd__prepared *p = t->p;
-    if (bytes && !does_bytes(nodes, t->m->a.cols)) return SHERD_EUNSUPPORTED;
-    int err = choose_primes(p, t->m->a.cols, bytes, d);
-    if (!err) err = sherd__share_code_fit(p, t->by, t->m->a.rows, nodes, t->opt, d);
-    if (err) return err;
-    size_t depth = sherd__share_code_depth(p, t->m->a.cols);
-    depth = sherd__share_code_tiled(p, depth, SHERD__BYTES_STEP);
-    const work k = { .rows = sherd__share_code_rows(p, t->m->a.rows),
-                     .left = depth,
-                     .each = 1,
-                     .right = t->m->b.cols,
-                     .inner = depth };
-    err = fit(p, &k, 0, nodes, t->opt, d);
-    if (!err) *tasks = tasks_of(&p->plan, &k);
-    return err;
-}
-
-/* Takes the primes with which the product takes less time. Bytes may be impossible: the smallest
- * prime has too few points for the nodes, or the memory does not hold what checks them. Small
- * operands are mostly edges of tiles. */
-static int code_share(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
-{
-    const share_attempt *t = ctx;
-    double seconds[2] = { INFINITY, INFINITY };
-    for (int bytes = 0; bytes < 2; bytes++) {
-        if (bytes && !sherd__share_codes_b(t->opt)) continue;
-        if (code_share_by(t, nodes, bytes, tasks, NULL)) continue;
-        seconds[bytes] = sherd__share_code_seconds(t->p, t->m, nodes, t->opt);
-    }
-    return code_share_by(t, nodes, seconds[true] < seconds[false], tasks, d);
-}
-
-/* Plans a product by one code. */
-static int plan_code(const share_attempt *t, const sherd__nodes *nodes, sherd_diag *d)
-{
-    share_attempt own = *t;
-    double tasks;
-    return own.by->complete ? code_share(&own, nodes, &tasks, d)
-                            : for_most(nodes, own.opt, code_share, &own, d);
-}
-
-/* Plans by the code that is asked for, or by the one with the least predicted time of those that
- * are possible. */
-static int plan_best(share_attempt *t, const sherd__nodes *nodes, sherd_diag *d)
-{
-    const sherd__code *asked = sherd__share_code_asked(t->opt);
-    const sherd__code *best = sherd__codes[0];
-    double least = INFINITY;
-    for (size_t i = 0; sherd__codes[i] && !asked; i++) {
-        sherd_diag own = { 0 };
-        t->by = sherd__codes[i];
-        if (plan_code(t, nodes, &own)) continue;
-        double seconds = sherd__share_code_seconds(t->p, t->m, nodes, t->opt);
-        if (seconds >= least) continue;
-        least = seconds;
-        best = t->by;
-    }
-    t->by = asked ? asked : best;
-    return plan_code(t, nodes, d);
-}
-
 static int share_prepare(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
                          const sherd_product_options *opt, sherd_diag *d)
 {
     const sherd__nodes some = able(nodes, false);
     p->exact = true;
-    share_attempt t = { p, m, NULL, opt };
+    share_attempt t = { .p = p, .m = m, .opt = opt };
     int err = bounds(p, m->a, m->b, m->a.cols, opt, d);
     if (!err) err = plan_best(&t, &some, d);
     if (err) return err;

@@ -209,7 +209,16 @@ static double panels(const sherd__prepared *p, size_t rows)
            tiled(p, rest, SHERD__BYTES_TILE);
 }
 
-double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m,
+/* Each product of a training is planned, so the system is asked once. */
+static uint32_t cores(void)
+{
+    static _Atomic uint32_t known;
+    uint32_t n = known;
+    if (!n) known = n = sherd__cpu_usable();
+    return n;
+}
+
+double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m, bool stays,
                                  const sherd__nodes *nodes, const sherd_product_options *opt)
 {
     const size_t height = sherd__share_code_rows(p, m->a.rows),
@@ -224,16 +233,17 @@ double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices
     sherd__traffic t = { .residues = true };
     /* Nodes make the shares that are sent as seeds. */
     const double seeds = sherd__share_code_seeds(p, nodes, NULL) ? p->code.masks / shares : 0;
-    const double left = wire * rows * depth * (double)tiles, first = wire * depth * cols;
+    const double left = stays ? 0 : wire * rows * depth * (double)tiles;
+    const double first = wire * depth * cols;
     t.left = (uint64_t)(left * (1 - seeds));
     t.first = (uint64_t)(first * (1 - seeds));
     t.expanded = (left + first) * seeds;
     t.answer = (uint64_t)(wire * (double)height * (double)m->b.cols);
     const sherd__calibration own = sherd__calibration_typical(p, &t);
-    /* A is encoded for each tile, and multiplied by the vectors of the check each time. */
-    const double checked = (double)p->primes_len *
-                           ((double)m->a.rows * (double)m->a.cols * (double)tiles +
-                            (double)m->b.rows * (double)m->b.cols);
+    /* A is encoded for each tile, unless it stays, and multiplied by the vectors of the check each
+     * time. */
+    const double coded = stays ? 0 : (double)m->a.rows * (double)m->a.cols * (double)tiles;
+    const double checked = (double)p->primes_len * (coded + (double)m->b.rows * (double)m->b.cols);
     const sherd__cost_input in = {
         .bytes_out = t.left + t.first,
         .bytes_in = t.answer,
@@ -251,7 +261,7 @@ double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices
                        : nodes->gflops > 0         ? nodes->gflops
                                                    : TYPICAL_GFLOPS,
         .node_threads = nodes->threads,
-        .cores = sherd__cpu_usable(),
+        .cores = cores(),
         .local = !nodes->remote,
         .session_rate = sherd__link_rate(true),
         .link_rate = opt->link_rate > 0 ? opt->link_rate : sherd__link_rate(!nodes->remote),

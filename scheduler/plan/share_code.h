@@ -51,9 +51,9 @@ uint32_t sherd__share_code_seeds(const sherd__prepared *p, const sherd__nodes *n
                                  uint32_t *slots);
 
 /** Predicts the seconds of C = A*B by the planned code (p->code, p->plan), from the rates that
- *  nodes declare and typical ones: to compare codes, for which it is right within the same
- *  factor. */
-double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m,
+ *  nodes declare and typical ones: to compare codes, for which it is right within the same factor.
+ *  stays: A's shares are at the nodes. */
+double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m, bool stays,
                                  const sherd__nodes *nodes, const sherd_product_options *opt);
 
 #endif

@@ -250,7 +250,9 @@ static int decode_sum(share *d, const answers *a)
     share_tile *tile = &d->tile[a->tile];
     size_t all = a->rows * a->width;
     double *x = (double *)d->line + (size_t)d->p.primes_len * PIECE;
-    int shift = d->a.fixed.scale + d->b.fixed.scale, err = room_for_sum(d, tile, all);
+    const bool alone = d->panels == 1 && !d->group; /* there is nothing to add */
+    int shift = d->a.fixed.scale + d->b.fixed.scale;
+    int err = alone ? SHERD_OK : room_for_sum(d, tile, all);
     if (err) return err;
     bool last = tile->decoded + 1 == d->panels;
     bool full = d->group && (last || tile->summed + 1 == d->group);
@@ -258,7 +260,7 @@ static int decode_sum(share *d, const answers *a)
         size_t n = all - from < PIECE ? all - from : PIECE;
         err = interpolate(d, a, from, n);
         if (err) return err;
-        add_panel(d, tile, all, from, n);
+        if (!alone) add_panel(d, tile, all, from, n);
         if (full) add_group(d, tile, all, from, n, x);
         if (!last) continue;
         if (!d->group) recombine(d, 0, n, shift, x);

@@ -159,9 +159,11 @@ static int open_right(share *d, sherd_view b, const sherd__fixed *fixed)
     return err ? err : bind_right(d, fixed);
 }
 
+/* Decoding writes every number of the result, unless there is nothing to decode. */
 static void clear_result(share *d)
 {
     size_t rows = d->m == 0 || !d->p.c ? 0 : d->transposed ? d->k : d->rows.count * d->each;
+    if (d->panels > 0) return;
     for (size_t i = 0; i < rows; i++) memset(d->p.c + i * d->p.ldc, 0, d->m * sizeof *d->p.c);
 }
 

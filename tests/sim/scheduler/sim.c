@@ -230,7 +230,8 @@ static void free_nodes(sim *s)
     free(s->nodes);
 }
 
-static void run_clock(sim *s, sherd_diag *d)
+/* last: nodes drop what they keep for the job. */
+static void run_clock(sim *s, bool last, sherd_diag *d)
 {
     uint64_t tick = s->now + TICK_MS;
     int err = 0;
@@ -247,7 +248,8 @@ static void run_clock(sim *s, sherd_diag *d)
     s->out->hung = !sherd__job_done(s->job, &err, d);
     s->out->err = err;
     while (!sherd__job_idle(s->job)) sherd__executor_drain(s->executor);
-    sherd__job_end(s->job);
+    if (last || err || s->out->hung) sherd__job_end(s->job);
+    else sherd__job_rest(s->job);
 }
 
 static bool same(const sim_options *o, sherd_view a, sherd_view b, const double *c)
@@ -299,21 +301,30 @@ static bool same_map(const sim_options *o, const double *a, const double *b, con
     return ok;
 }
 
+/* Sets the right operand of a kept A. */
+static int next_right(const sim_options *o, const sherd__windows *w, sherd__prepared *p,
+                      sherd_view b, double *c, const sherd_product_options *po, sherd_diag *d)
+{
+    const sherd_rows all = { 0, o->n * (w->count ? w->count : 1) };
+    return sherd__prepared_right(p, &(sherd__kept_product){ all, o->transposed, b, c, o->m }, po,
+                                 d);
+}
+
 static int prepare(const sim_options *o, sherd__prepared *p, sherd_view a, sherd_view b, double *c,
                    const sherd__nodes *nodes, const sherd_product_options *po,
                    const sherd__windows *w, sherd_diag *d)
 {
-    const sherd_keep_options how = { sizeof how, o->n, &o->windows, o->m };
+    const sherd_keep_options how = { .size = sizeof how,
+                                     .part = o->n,
+                                     .windows = w->count ? &o->windows : NULL,
+                                     .cols = o->m,
+                                     .one_way = o->one_way };
     if (o->op)
         return sherd__prepare_apply(p, o->op, &(sherd__matrices){ a, b, c, o->k }, nodes, po, d);
-    if (!w->count)
+    if (!w->count && !o->products)
         return sherd__prepare_multiply(p, &(sherd__matrices){ a, b, c, o->m }, nodes, po, d);
     int err = sherd__prepare_kept(p, a, &how, nodes, po, d);
-    if (!err)
-        err = sherd__prepared_right(p,
-                                    &(sherd__kept_product){ (sherd_rows){ 0, o->n * w->count },
-                                                            o->transposed, b, c, o->m },
-                                    po, d);
+    if (!err) err = next_right(o, w, p, b, c, po, d);
     if (err) sherd__prepared_fini(p);
     return err;
 }
@@ -324,12 +335,9 @@ static void fill_matrix(sim *s, double *x, size_t n)
         x[i] = sim_below(s, 4) == 0 ? 0 : ((double)sim_below(s, 2001) - 1000) / 256;
 }
 
-/* Runs one encoding, or the whole job of a scheme that has none. */
-static void run_once(sim *s, sherd__prepared *p, const sherd__nodes *nodes, uint32_t nth,
+static void make_job(sim *s, sherd__prepared *p, const sherd__nodes *nodes, uint32_t nth,
                      sherd_diag *d)
 {
-    sim_outcome *out = s->out;
-    sherd__job_stats stats;
     sherd__job_options jo = { .hiding = &p->hiding,
                               .ledger = p->ledger,
                               .executor = s->executor,
@@ -346,15 +354,23 @@ static void run_once(sim *s, sherd__prepared *p, const sherd__nodes *nodes, uint
                                          .name = job_name,
                                          .ctx = s } };
     if (sherd__job_new(&s->job, &jo) || sherd__prepared_ready(p, d)) abort();
+}
+
+/* Runs the job once: the first run of all connects. */
+static void run_once(sim *s, sherd__prepared *p, const sherd__nodes *nodes, bool first, bool last,
+                     sherd_diag *d)
+{
+    sim_outcome *out = s->out;
+    sherd__job_stats stats;
     for (uint32_t i = 0; i < nodes->count; i++) {
         sim_node *n = &s->nodes[i];
         if (n->banned) sherd__job_node_barred(s->job, i);
-        if (nth == 0) sim_connect(s, n);
+        if (first) sim_connect(s, n);
         else if (n->here && sherd__session_ready(n->here) && !n->banned)
             sherd__job_node_up(s->job, i, n->here, n->sessions, s->now);
         else sherd__job_node_down(s->job, i, !n->banned && n->retry_ms, "it is not there", s->now);
     }
-    run_clock(s, d);
+    run_clock(s, last, d);
     sherd__job_count(s->job, &stats);
     out->banned += stats.banned;
     out->lost += stats.lost;
@@ -410,6 +426,8 @@ void sim_run(const sim_options *o, sim_outcome *out)
     sherd_view va = sherd_view_c(a, SHERD_F64, o->n, o->k),
                vb = sherd_view_c(b, SHERD_F64, inner, width);
     sherd__prepared p;
+    uint32_t done = 0; /* products of a kept A, all of them right? */
+    bool right = true;
     sherd_masks_options masks = { .size = sizeof masks, .rows = o->n, .state = po.masks_state };
     if (po.scheme == SHERD_BLIND && sherd_masks_prepare(po.masks, vb, &masks, NULL, &d)) abort();
     if (sherd__executor_new_inline(&s.executor)) abort();
@@ -421,7 +439,16 @@ void sim_run(const sim_options *o, sim_outcome *out)
             out->err = d.code;
             break;
         }
-        run_once(&s, &p, &nodes, out->encodings++, &d);
+        make_job(&s, &p, &nodes, out->encodings++, &d);
+        for (bool first = out->encodings == 1;; first = false) {
+            bool last = done + 1 >= o->products;
+            run_once(&s, &p, &nodes, first, last, &d);
+            if (out->err || out->hung || last) break;
+            right = right && same(o, va, vb, c);
+            done++;
+            fill_matrix(&s, b, inner * width);
+            if (next_right(o, &w, &p, vb, c, &po, &d) || sherd__job_again(s.job)) abort();
+        }
         uint32_t alive, before = nodes.usable;
         more = sherd__job_starved(s.job, &alive) && !out->hung;
         nodes.usable = alive;
@@ -430,12 +457,13 @@ void sim_run(const sim_options *o, sim_outcome *out)
         more = more && alive < before;
         out->threshold = p.threshold;
         out->bytes = p.bytes;
+        out->cut_inner = p.coded_by && p.coded_by->cut == SHERD__CUT_INNER;
         sherd__job_free(s.job);
         sherd__prepared_fini(&p);
     }
     snprintf(out->message, sizeof out->message, "%s", d.message);
     out->virtual_ms = s.now - 1000;
-    out->equal = !out->err && !out->hung &&
+    out->equal = !out->err && !out->hung && right &&
                  (o->op     ? same_map(o, a, b, c)
                   : w.count ? same_windows(o, &w, va, vb, c)
                             : same(o, va, vb, c));

@@ -38,6 +38,8 @@ typedef struct sim_options {
     uint32_t nodes;
     size_t n, k, m;
     sherd_windows windows; /* window 0: no windows; otherwise A is kept: n images of k numbers */
+    uint32_t products;     /* A is kept for so many products A B with one B each; 0: no */
+    bool one_way;          /* `products`: A is kept for A B only */
     bool transposed;       /* with windows: A^T B, otherwise A B */
     sherd_op op;           /* element-wise operation on n x k numbers; 0: a product */
     sherd_product_options product;
@@ -66,6 +68,7 @@ typedef struct sim_outcome {
     uint32_t threshold, encodings; /* share: answers that are enough to decode; number of times that
                                     * shares were made */
     bool bytes;                    /* share: residues have one byte */
+    bool cut_inner;                /* share: the last encoding cuts A by columns */
     uint64_t cancelled;
     double exposure; /* largest fraction of A that a domain has received, and the bound */
     double bound;

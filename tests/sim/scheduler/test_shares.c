@@ -258,6 +258,43 @@ static void without_all_nodes_of_the_inner_code_shares_are_made_again(void **sta
     assert_true(named > 30);
 }
 
+/* An A that is kept by the inner-product code, for three products with a B each: after a loss or a
+ * lie it is coded again for the nodes that are left, and the products that follow use that. */
+static void a_kept_operand_survives_the_loss_of_a_node_of_the_inner_code(void **state)
+{
+    (void)state;
+    unsigned once = 0, again = 0, named = 0, bytes = 0;
+    for (uint64_t seed = 180000; seed < 180900; seed++) {
+        sim_options o = drawn_inner(seed);
+        sim_outcome r;
+        o.products = 3;
+        o.one_way = seed / 2 % 2;
+        o.bytes = seed % 3 == 1;
+        o.product.memory += UINT64_C(1) << 21;
+        o.faulty = (uint32_t)(seed % 3);
+        if (o.faulty > o.nodes - 2 * o.product.colluding - 1)
+            o.faulty = o.nodes - 2 * o.product.colluding - 1;
+        o.fault = (sim_fault)(SIM_NONE + 1 + seed % SIM_FAULTS);
+        o.fault_early = seed % 2;
+        sim_run(&o, &r);
+        if (r.hung) describe(&o, &r, "it hangs");
+        if (r.err && r.err != SHERD_EFEWNODES) describe(&o, &r, "it failed for another reason");
+        if (r.err && !o.faulty) describe(&o, &r, "it failed without faults");
+        if (!r.err && !r.equal) describe(&o, &r, "a product is wrong");
+        if (r.banned > o.faulty) describe(&o, &r, "an honest node was named");
+        if (!r.err && r.cut_inner != (r.encodings == 1)) describe(&o, &r, "by the wrong code");
+        if (!o.faulty && r.encodings != 1) describe(&o, &r, "it was coded again");
+        once += !r.err && r.encodings == 1;
+        again += !r.err && r.encodings > 1;
+        named += r.banned > 0;
+        bytes += r.bytes;
+    }
+    assert_true(once > 250);
+    assert_true(again > 100);
+    assert_true(named > 30);
+    assert_true(bytes > 200);
+}
+
 static void strict_ends_with_the_first_lie(void **state)
 {
     (void)state;
@@ -333,6 +370,7 @@ int main(void)
         cmocka_unit_test(liars_that_agree_are_named_and_do_not_change_the_result),
         cmocka_unit_test(with_more_faults_the_result_is_correct_or_an_error),
         cmocka_unit_test(without_all_nodes_of_the_inner_code_shares_are_made_again),
+        cmocka_unit_test(a_kept_operand_survives_the_loss_of_a_node_of_the_inner_code),
         cmocka_unit_test(strict_ends_with_the_first_lie),
         cmocka_unit_test(a_hundred_nodes_decode_with_any_sufficient_remainder),
         cmocka_unit_test(one_seed_gives_one_sequence_of_events),

@@ -159,18 +159,19 @@ uint32_t __wrap_sherd__share_code_seeds(const sherd__prepared *p, const sherd__n
 }
 
 double __real_sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m,
-                                        const sherd__nodes *nodes,
+                                        bool stays, const sherd__nodes *nodes,
                                         const sherd_product_options *opt);
 double __wrap_sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m,
-                                        const sherd__nodes *nodes,
+                                        bool stays, const sherd__nodes *nodes,
                                         const sherd_product_options *opt);
 
 /* Seeds are for residues of one byte, which are chosen for large operands only. */
 double __wrap_sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m,
-                                        const sherd__nodes *nodes, const sherd_product_options *opt)
+                                        bool stays, const sherd__nodes *nodes,
+                                        const sherd_product_options *opt)
 {
     if (getenv("SEEDS") && p->bytes) return 0;
-    return __real_sherd__share_code_seconds(p, m, nodes, opt);
+    return __real_sherd__share_code_seconds(p, m, stays, nodes, opt);
 }
 
 static bool shared(const char *what)

@@ -181,6 +181,7 @@ refuses 2 'check compares bit for bit' "--check of floats is refused" small.conf
 refuses 2 'check has no effect without nodes' "--check without nodes is refused" small.conf --check
 refuses 2 'would show the activations' "--elementwise nodes is refused under share" small.conf -n 3 --scheme share --elementwise nodes
 refuses 2 'group has no effect under --scheme share' "--group has no effect under share" small.conf -n 3 --scheme share --group 4
+refuses 2 'a training needs both' "--code inner is refused for a training" small.conf -n 3 --scheme share --code inner
 refuses 2 'mode float cannot be hidden' "floats cannot be hidden" small.conf -n 3 --scheme share --mode float
 conf wild.conf 'loss = squared' 'rate = 1e6' 'layer = dense 3' 'epochs = 100'
 refuses 11 'step [0-9]*, epoch [0-9]*: .*diverged' "a rate that diverges gives exit code 11 with step and epoch" wild.conf --log wild.jsonl

@@ -18,6 +18,7 @@
 #include "matrix/gemm.h"
 #include "scheduler/cluster/launch.h"
 #include "sherd/masks.h"
+#include "sherd/multiplier.h"
 #include "sherd/product.h"
 
 extern char **environ;
@@ -30,16 +31,19 @@ static const struct way {
     bool shuffle_rows;
     uint32_t colluding, spare;
     sherd_code code;
+    bool keeps; /* A */
 } ways[] = {
-    { "plain", SHERD_PLAIN, 0, false, 0, 0, 0 },
-    { "permute, all in one group", SHERD_PERMUTE, 0, false, 0, 0, 0 },
-    { "permute, groups of 1", SHERD_PERMUTE, 1, false, 0, 0, 0 },
-    { "permute, groups of 7, rows too", SHERD_PERMUTE, 7, true, 0, 0, 0 },
-    { "share", SHERD_SHARE, 0, false, 1, 0, SHERD_CODE_LAGRANGE },
-    { "share, inner-product code", SHERD_SHARE, 0, false, 1, 0, SHERD_CODE_INNER },
-    { "share against 2, with a spare", SHERD_SHARE, 0, false, 2, 1, 0 },
-    { "share1", SHERD_SHARE1, 0, false, 1, 0, 0 },
-    { "blind", SHERD_BLIND, 0, false, 0, 0, 0 },
+    { "plain", SHERD_PLAIN, 0, false, 0, 0, 0, false },
+    { "permute, all in one group", SHERD_PERMUTE, 0, false, 0, 0, 0, false },
+    { "permute, groups of 1", SHERD_PERMUTE, 1, false, 0, 0, 0, false },
+    { "permute, groups of 7, rows too", SHERD_PERMUTE, 7, true, 0, 0, 0, false },
+    { "share", SHERD_SHARE, 0, false, 1, 0, SHERD_CODE_LAGRANGE, false },
+    { "share, inner-product code", SHERD_SHARE, 0, false, 1, 0, SHERD_CODE_INNER, false },
+    { "share, A kept by the inner-product code", SHERD_SHARE, 0, false, 1, 0, SHERD_CODE_INNER,
+      true },
+    { "share against 2, with a spare", SHERD_SHARE, 0, false, 2, 1, 0, false },
+    { "share1", SHERD_SHARE1, 0, false, 1, 0, 0, false },
+    { "blind", SHERD_BLIND, 0, false, 0, 0, 0, false },
 };
 #define WAYS (sizeof ways / sizeof *ways)
 
@@ -165,6 +169,23 @@ static bool prepare(const site *s, const cluster_case *v, sherd_view b, char mas
     return !sherd_masks_prepare(masks, b, &o, NULL, &d) || complain(v->name, d.message, "masks");
 }
 
+static int multiply_kept(sherd_cluster *cluster, sherd_view a, sherd_view b, double *c,
+                         const sherd_product_options *o, sherd_report *r, sherd_diag *d)
+{
+    sherd_multiplier m;
+    sherd_kept *kept;
+    int err = sherd_multiplier_cluster(&m, cluster, o, d);
+    if (err) return err;
+    err = sherd_multiplier_report_set(m, r, d);
+    if (!err) err = sherd_multiplier_keep(&kept, m, a, NULL, d);
+    if (!err) {
+        err = sherd_multiplier_multiply_kept(m, kept, false, b, c, b.cols, d);
+        sherd_multiplier_release(m, kept);
+    }
+    sherd_multiplier_free(m);
+    return err;
+}
+
 static bool product(const site *s, sherd_cluster *cluster, const cluster_case *v,
                     const struct way *w, sherd_view a, sherd_view b)
 {
@@ -189,7 +210,8 @@ static bool product(const site *s, sherd_cluster *cluster, const cluster_case *v
     o.code = w->code;
     o.group = w->group;
     o.shuffle_rows = w->shuffle_rows;
-    bool good = !sherd_multiply(cluster, a, b, c, v->m, &o, &r, &d);
+    bool good = !(w->keeps ? multiply_kept(cluster, a, b, c, &o, &r, &d)
+                           : sherd_multiply(cluster, a, b, c, v->m, &o, &r, &d));
     if (!good) (void)complain(v->name, d.message, "a product");
     else good = as_wanted(v->name, w->name, c, v->n, v->m);
     /* How many primes below 256 there are is a matter of unit/scheduler/test_prepare_bytes. */

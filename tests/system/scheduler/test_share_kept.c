@@ -213,6 +213,121 @@ static void a_node_that_lags_behind_does_not_delay_the_next_product(void **s)
     free(back);
 }
 
+/* By the inner-product code each node has one of N - 2T = 3 blocks of columns. */
+static void the_inner_code_keeps_an_operand_for_one_orientation(void **s)
+{
+    (void)s;
+    kept_case t;
+    sherd_product_options o = share_options(SHERD_SHARE, 0);
+    sherd_diag d = { 0 };
+    sherd_report r = { .size = sizeof r };
+    double got[K * M];
+    o.code = SHERD_CODE_INNER;
+    uint64_t begun = local_sent(share_cluster);
+    keep(&t, share_cluster, &o);
+    assert_int_equal(sherd_multiplier_report_set(t.m, &r, &d), 0);
+    for (unsigned round = 0; round < 3; round++) {
+        uint64_t before = local_sent(share_cluster);
+        for (unsigned i = 0; i < K * M; i++) t.w[i] += 1;
+        kept_product(&t, false);
+        uint64_t up = local_sent(share_cluster) - before;
+        assert_int_equal(r.code, SHERD_CODE_INNER);
+        assert_int_equal(r.blocks, 3);
+        if (round && up > tiles_of((K + 2) / 3, M) + 65536)
+            fail_msg("%llu bytes up", (unsigned long long)up);
+        before = local_sent(share_cluster);
+        int err = sherd_multiplier_multiply_kept(t.m, t.x, true, share_view(t.d, N, M), got, M, &d);
+        assert_int_equal(err, SHERD_EUNSUPPORTED);
+        assert_string_equal(d.hint, "use --code lagrange, which multiplies it from both sides");
+        assert_int_equal(local_sent(share_cluster), before);
+    }
+    assert_true(local_sent(share_cluster) - begun > (uint64_t)NODES * N * (K / 3));
+    sherd_report_fini(&r);
+    assert_int_equal(sherd_multiplier_report_set(t.m, NULL, &d), 0);
+    keep_end(&t);
+    o.spare = 1;
+    assert_int_equal(sherd_multiplier_cluster(&t.m, share_cluster, &o, &d), 0);
+    double x[4] = { 1, 2, 3, 4 };
+    d = (sherd_diag){ 0 };
+    assert_int_equal(sherd_multiplier_keep(&t.x, t.m, share_view(x, 2, 2), NULL, &d), SHERD_EINVAL);
+    assert_non_null(strstr(d.message, "--code inner needs the answers of all nodes"));
+    sherd_multiplier_free(t.m);
+}
+
+/* A node is killed between two products, or lies, or ends within one: the operand is coded again
+ * for the four that are left, by a code that does not need them all. */
+static void without_a_node_of_the_inner_code_an_operand_is_coded_again(void **s)
+{
+    (void)s;
+    static const char *const faults[] = { NULL, "wrong@node-4", "crash:1@node-4" };
+    for (unsigned i = 0; i < 3; i++) {
+        kept_case t;
+        sherd_diag d = { 0 };
+        sherd_report r = { .size = sizeof r };
+        sherd_product_options o = share_options(SHERD_SHARE, 0);
+        sherd_cluster *c = local_open(NODES, faults[i], 0);
+        double got[K * M];
+        o.code = SHERD_CODE_INNER;
+        if (i == 2) o.memory = UINT64_C(1) << 20;
+        keep(&t, c, &o);
+        assert_int_equal(sherd_multiplier_report_set(t.m, &r, &d), 0);
+        if (i == 0) {
+            kept_product(&t, false);
+            assert_int_equal(r.encodings, 1);
+            send_signal(local_pid(c, 2), SIGKILL);
+        }
+        *local_warned = '\0';
+        kept_product(&t, false);
+        if (!strstr(local_warned, "all shares are made again for the 4 domains"))
+            fail_msg("%s", local_warned);
+        assert_int_equal(r.encodings, 2);
+        assert_int_equal(r.code, SHERD_CODE_LAGRANGE);
+        assert_int_equal(r.nodes_banned, i == 1);
+        *local_warned = '\0';
+        kept_product(&t, false);
+        assert_string_equal(local_warned, "");
+        int err = sherd_multiplier_multiply_kept(t.m, t.x, true, share_view(t.d, N, M), got, M, &d);
+        assert_int_equal(err, SHERD_EUNSUPPORTED); /* as before the loss */
+        sherd_report_fini(&r);
+        assert_int_equal(sherd_multiplier_report_set(t.m, NULL, &d), 0);
+        keep_end(&t);
+        sherd_cluster_close(c);
+    }
+}
+
+/* Kept one way, an operand needs no primes for sums over its rows, and is not multiplied
+ * transposed, whatever its code. */
+static void an_operand_may_be_kept_for_one_orientation(void **s)
+{
+    (void)s;
+    const sherd_keep_options how = { .size = sizeof how, .one_way = true };
+    const sherd_code codes[] = { SHERD_CODE_AUTO, SHERD_CODE_LAGRANGE, SHERD_CODE_INNER };
+    double *xs = share_matrix(N, K), *w = share_matrix(K, M), *got = malloc(8 * N * M);
+    double *want = share_reference(share_view(xs, N, K), share_view(w, K, M));
+    assert_non_null(got);
+    for (unsigned i = 0; i < 3; i++) {
+        sherd_multiplier m;
+        sherd_kept *x;
+        sherd_diag d = { 0 };
+        sherd_product_options o = share_options(SHERD_SHARE, 0);
+        o.code = codes[i];
+        if (sherd_multiplier_cluster(&m, share_cluster, &o, &d)) fail_msg("%s", d.message);
+        if (sherd_multiplier_keep(&x, m, share_view(xs, N, K), &how, &d)) fail_msg("%s", d.message);
+        if (sherd_multiplier_multiply_kept(m, x, false, share_view(w, K, M), got, M, &d))
+            fail_msg("%s", d.message);
+        share_must_equal(got, want, (size_t)N * M, "X W");
+        assert_int_equal(sherd_multiplier_multiply_kept(m, x, true, share_view(got, N, M), got, M,
+                                                        &d),
+                         SHERD_EUNSUPPORTED);
+        sherd_multiplier_release(m, x);
+        sherd_multiplier_free(m);
+    }
+    free(xs);
+    free(w);
+    free(got);
+    free(want);
+}
+
 static void share1_keeps_an_operand_for_one_orientation(void **s)
 {
     (void)s;
@@ -277,6 +392,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_shares_serve_both_orientations),
+        cmocka_unit_test(the_inner_code_keeps_an_operand_for_one_orientation),
+        cmocka_unit_test(without_a_node_of_the_inner_code_an_operand_is_coded_again),
+        cmocka_unit_test(an_operand_may_be_kept_for_one_orientation),
         cmocka_unit_test(share1_keeps_an_operand_for_one_orientation),
         cmocka_unit_test(a_node_may_be_lost_between_products_with_a_kept_operand),
         cmocka_unit_test(a_node_may_be_lost_within_a_product_with_a_kept_operand),

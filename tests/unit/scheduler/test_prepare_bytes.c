@@ -143,7 +143,7 @@ static void every_right_operand_of_kept_shares_has_the_next_seeds(void **state)
     sherd__nodes five = nodes_of(5);
     sherd_product_options o = coded();
     sherd__prepared p;
-    const sherd_keep_options how = { sizeof how, SIZE_MAX, NULL, 0 };
+    const sherd_keep_options how = { sizeof how, SIZE_MAX, NULL, 0, false };
     uint8_t *zeros = calloc(1024, 1024);
     double *c = calloc(1024 * 16, sizeof *c);
     sherd_diag d = { 0 };
@@ -185,7 +185,7 @@ static void seeds_are_in_the_predicted_time(void **state)
         sherd__prepared p;
         five.seeds = seeds ? able : NULL;
         assert_int_equal(sherd__prepare_multiply(&p, &x, &five, &o, NULL), 0);
-        seconds[seeds] = sherd__share_code_seconds(&p, &x, &five, &o);
+        seconds[seeds] = sherd__share_code_seconds(&p, &x, false, &five, &o);
         sherd__prepared_fini(&p);
     }
     /* One share in five of either operand: K = 2, so 5/2 n^2 and 5 n^2 residues, 3 primes or so. */
@@ -284,7 +284,7 @@ static void products_that_bytes_do_not_support_have_wide_primes(void **state)
     assert_false(in_bytes(more, &five, &o));
     for (int windows = 0; windows < 2; windows++) {
         sherd__prepared p;
-        const sherd_keep_options how = { sizeof how, 8, windows ? &w : NULL, 1 };
+        const sherd_keep_options how = { sizeof how, 8, windows ? &w : NULL, 1, false };
         assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, 8, 9), &how, &five, &o,
                                              NULL),
                          SHERD_OK);
@@ -385,7 +385,7 @@ static double seconds(double link_rate, double byte_gops, uint64_t *numbers)
     plan(&p, shape, &five, &o);
     assert_true(p.bytes);
     const sherd__matrices m = { v, v, NULL, N };
-    double s = sherd__share_code_seconds(&p, &m, &five, &o);
+    double s = sherd__share_code_seconds(&p, &m, false, &five, &o);
     *numbers = (uint64_t)5 * p.primes_len * (N / p.code.blocks + N) *
                N; /* A and B, to five nodes */
     sherd__prepared_fini(&p);

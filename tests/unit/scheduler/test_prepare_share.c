@@ -123,6 +123,52 @@ static void the_code_with_the_least_predicted_time_is_used(void **state)
     assert_int_equal(code_of(square, &five, &o, NULL), SHERD_CODE_LAGRANGE);
 }
 
+/* Returns the code of a kept operand of n x k zeros and right operands of m columns, or
+ * SHERD_CODE_AUTO if it is refused; *primes is their number. */
+static sherd_code code_of_kept(const size_t shape[3], bool one_way, const sherd__nodes *nodes,
+                               const sherd_product_options *o, uint32_t *primes)
+{
+    uint8_t *zeros = calloc(shape[0], shape[1]);
+    sherd__prepared p;
+    sherd_report r = { .size = sizeof r };
+    const sherd_keep_options how = {
+        .size = sizeof how, .part = SIZE_MAX, .cols = shape[2], .one_way = one_way
+    };
+    int err = sherd__prepare_kept(&p, sherd_view_c(zeros, SHERD_U8, shape[0], shape[1]), &how,
+                                  nodes, o, NULL);
+    if (!err) sherd__prepared_report(&p, &r);
+    *primes = err ? 0 : p.primes_len;
+    sherd__prepared_fini(&p);
+    free(zeros);
+    return r.code;
+}
+
+/* Both directions need Lagrange's code, and sums over the rows. */
+static void a_kept_operand_of_one_direction_has_the_faster_code(void **state)
+{
+    (void)state;
+    static const size_t wide[] = { 600, 2000, 600 }, high[] = { 20000, 600, 64 };
+    uint32_t both, one;
+    sherd__nodes fast = five;
+    sherd_product_options o = coded();
+    fast.gflops = 1; /* so that residues are bytes */
+    fast.byte_gops = 16000;
+    o.link_rate = 1e9;
+    o.bits = 18;
+    assert_int_equal(code_of_kept(wide, false, &five, &o, &both), SHERD_CODE_LAGRANGE);
+    assert_int_equal(code_of_kept(wide, true, &five, &o, &one), SHERD_CODE_INNER);
+    assert_int_equal(code_of_kept(high, false, &fast, &o, &both), SHERD_CODE_LAGRANGE);
+    assert_int_equal(code_of_kept(high, true, &fast, &o, &one), SHERD_CODE_LAGRANGE);
+    assert_true(one < both);
+    assert_int_equal(code_of(high, &fast, &o, NULL), SHERD_CODE_INNER); /* A is sent each time */
+    o.spare = 1;
+    assert_int_equal(code_of_kept(wide, true, &five, &o, &one), SHERD_CODE_LAGRANGE);
+    o.code = SHERD_CODE_INNER;
+    assert_int_equal(code_of_kept(wide, true, &five, &o, &one), SHERD_CODE_AUTO);
+    o.spare = 0;
+    assert_int_equal(code_of_kept(high, false, &fast, &o, &one), SHERD_CODE_INNER);
+}
+
 /* It need not be true: the other code leaves that node out. */
 static void a_node_that_declares_little_memory_does_not_make_the_tasks_of_all_small(void **state)
 {
@@ -285,7 +331,7 @@ static void windows_count_in_sums_and_images_in_memory(void **state)
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         sherd__prepared p;
         sherd_product_options o = coded();
-        const sherd_keep_options how = { sizeof how, of[i].part, &w, 3 };
+        const sherd_keep_options how = { sizeof how, of[i].part, &w, 3, false };
         o.bits = of[i].bits;
         assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, ROWS, COLS), &how,
                                              &five, &o, NULL),
@@ -310,7 +356,7 @@ static void projections_of_windows_count_in_the_budget(void **state)
     static const sherd_windows w = { SIDE, SIDE, 1, 5, 1, 0 };
     static const uint8_t none[ROWS * SIDE * SIDE];
     sherd__nodes nodes = five;
-    const sherd_keep_options how = { sizeof how, 100, &w, 1 };
+    const sherd_keep_options how = { sizeof how, 100, &w, 1, false };
     nodes.memory = UINT64_C(1) << 32;
     for (unsigned here = 20; here < 28; here++) {
         sherd__prepared p;
@@ -344,7 +390,7 @@ static void windows_that_no_node_supports_are_not_kept(void **state)
         sherd_diag d = { 0 };
         sherd_product_options o = coded();
         const sherd_windows w = { side, side, 1, side, 1, 0 };
-        const sherd_keep_options how = { sizeof how, 1, &w, 1 };
+        const sherd_keep_options how = { sizeof how, 1, &w, 1, false };
         o.memory = UINT64_C(1) << 30;
         int err = sherd__prepare_kept(&p, sherd_view_c(none, SHERD_U8, 1, (size_t)side * side),
                                       &how, &three, &o, &d);
@@ -368,7 +414,7 @@ static void older_nodes_are_used_for_everything_except_windows(void **state)
     for (int windows = 0; windows < 2; windows++) {
         sherd__prepared p;
         sherd_product_options o = coded();
-        const sherd_keep_options how = { sizeof how, 4, windows ? &w : NULL, 1 };
+        const sherd_keep_options how = { sizeof how, 4, windows ? &w : NULL, 1, false };
         assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, 4, COLS), &how, &nodes,
                                              &o, NULL),
                          SHERD_OK);
@@ -463,6 +509,7 @@ int main(void)
         cmocka_unit_test(shares_in_progress_fit_the_smallest_node),
         cmocka_unit_test(a_domain_that_is_not_up_counts_as_a_spare),
         cmocka_unit_test(the_code_with_the_least_predicted_time_is_used),
+        cmocka_unit_test(a_kept_operand_of_one_direction_has_the_faster_code),
         cmocka_unit_test(a_node_that_declares_little_memory_does_not_make_the_tasks_of_all_small),
         cmocka_unit_test(a_code_that_needs_every_node_is_refused_if_one_may_be_missing),
         cmocka_unit_test(as_many_nodes_as_are_spare_may_lack_memory),
