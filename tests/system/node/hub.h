@@ -85,16 +85,23 @@ static inline void hub_close(hub *h)
     sherd_identity_free(h->me);
 }
 
-/* Runs the loop until *value reaches `want`; fails the test after `ms`. */
-#define hub_wait(h, value, want, ms)                                                               \
+/* Runs the loop until *value reaches `want`; fails the test after `ms`. Runs the loop of `other`,
+ * which may be NULL, meanwhile: a node ends the session of a peer that is silent for some seconds. */
+#define hub_wait_beside(h, other, value, want, ms)                                                 \
     do {                                                                                           \
+        hub *beside = (other);                                                                     \
         (h)->late = false;                                                                         \
         uv_timer_start(&(h)->limit, hub_late, (ms), 0);                                            \
-        while ((value) < (want) && !(h)->late) uv_run(&(h)->loop, UV_RUN_ONCE);                    \
+        while ((value) < (want) && !(h)->late) {                                                   \
+            uv_run(&(h)->loop, UV_RUN_ONCE);                                                       \
+            if (beside) uv_run(&beside->loop, UV_RUN_NOWAIT);                                      \
+        }                                                                                          \
         uv_timer_stop(&(h)->limit);                                                                \
         if ((value) < (want))                                                                      \
             fail_msg("%s did not reach %s within %u ms", #value, #want, (unsigned)(ms));           \
     } while (0)
+
+#define hub_wait(h, value, want, ms) hub_wait_beside(h, NULL, value, want, ms)
 
 static inline void tie_result(tie *t, sherd__event *e)
 {

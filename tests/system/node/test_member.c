@@ -102,7 +102,7 @@ static void blocks_of_many_rounds_use_the_memory_of_one(void **unused)
         put(&m, GROUP, sherd__allreduce_block(round, 0), SHERD_I64, values, PARAMS / 2);
     put(&m, GROUP, sherd__allreduce_block(1, 0), SHERD_I64, values, 1); /* refused: the last one */
     sherd__link_flush(m.link);
-    hub_wait(&member, m.refused, 1, 60000);
+    hub_wait_beside(&member, &lead, m.refused, 1, 60000);
     assert_int_equal(m.refusal.block, sherd__allreduce_block(1, 0));
     tie_put(&t, JOB, 9, 1, 5 << 20, 1); /* there is room for 40 MB of the coordinator's */
     tie_ask(&t, JOB, 9, 1, 1);
