@@ -36,11 +36,11 @@ report $? "each figure has its runs, and its median is between the minimum and t
 # resident: the code with the least predicted time.
 py "within = {'meta-expanded': (0.3, 5000), 'meta-numpy': (1, 1e5), 'meta-seed-bytes': (200, 2048),
     'meta-seed-time': (0.005, 1e4), 'group1-rate': (1e3, 1e8), 'group1-numpy': (0.01, 1e3),
-    'all-4096': (0.5, 1e4), 'all-8192': (0.5, 1e4), 'connection': (0.01, 50), 'tasks-rate': (100, 1e6),
+    'all-4096': (0.01, 1e4), 'all-8192': (0.01, 1e4), 'connection': (0.01, 50), 'tasks-rate': (100, 1e6),
     'tasks-round-trip': (5, 1e5), 'memory-1': (1, 300), 'memory-all': (1, 300),
     'plain-4096': (0.01, 1e4), 'start': (0.01, 100), 'memory-share': (1, 300), 'encode-element': (0.1, 3000),
     'share-4096-bytes': (30, 80), 'share-spare': (0.01, 1e4), 'modular': (1, 1000), 'bytes': (0.05, 1000), 'bytes-encode': (0.2, 1000), 'encode': (0.1, 3000), 'freivalds-4096': (0.01, 300), 'freivalds-layer': (0.01, 300),
-    'share-2048': (0.5, 1e4), 'share-4096': (0.5, 1e4), 'resident': (0.01, 1e5),
+    'share-2048': (0.01, 1e4), 'share-4096': (0.01, 1e4), 'resident': (0.01, 1e5),
     'resident-up': (0.6, 3.5), 'resident-down': (0.8, 3.5), 'disturbed-killed': (0.01, 100),
     'disturbed-stopped': (0.01, 100), 'disturbed-lying': (0.01, 100), 'train-deep-f64': (0.02, 100), 'train-deep-f32': (0.01, 100),
     'train-mnist': (0.005, 100), 'train-epoch': (0.1, 1e5), 'train-batch': (0.5, 1e5),
