@@ -156,18 +156,20 @@ if [ "$(id -u)" = 0 ]; then
     chmod 755 "$T"
     $as true 2>/dev/null || as=
 else as=env; fi
-if [ -n "$as" ] && $as "$S" version >/dev/null 2>&1; then
+copy=$T/sherd # other users may not reach the repository
+cp "$S" "$copy"
+if [ -n "$as" ] && $as env "$copy" version >/dev/null 2>&1; then
     mkdir -p theirs/sherd && echo "quiet" >theirs/sherd/config && chmod 700 theirs
-    $as env HOME=/ XDG_CONFIG_HOME="$T/config" "$S" train spiral --epochs 2 -o fixed/new.npz >out 2>err
+    $as env HOME=/ XDG_CONFIG_HOME="$T/config" "$copy" train spiral --epochs 2 -o fixed/new.npz >out 2>err
     code=$?
     [ $code = 4 ] && grep -q "fixed/new.npz: cannot write: Permission denied" err &&
         [ ! -e fixed/new.npz ]
     report $? "a folder without write permission is reported as such"
     if [ "$as" != env ]; then
-        $as env XDG_CONFIG_HOME="$T/theirs" "$S" train spiral --epochs 2 >out 2>err
+        $as env XDG_CONFIG_HOME="$T/theirs" "$copy" train spiral --epochs 2 >out 2>err
         code=$?
         [ $code = 0 ] && chmod 755 theirs theirs/sherd && chmod 600 theirs/sherd/config &&
-            ! $as env XDG_CONFIG_HOME="$T/theirs" "$S" train spiral --epochs 2 >out 2>err &&
+            ! $as env XDG_CONFIG_HOME="$T/theirs" "$copy" train spiral --epochs 2 >out 2>err &&
             grep -q "config: cannot open the configuration file: Permission denied" err
         report $? "another user's configuration folder is ignored, an unreadable file of the user is not"
     fi

@@ -22,6 +22,10 @@ try() { # name -> TAP line in $WORK/name.tap
     local name=$1 tree=$WORK/$1 check='' pattern='' f
     if [ "$name" != clean ]; then # what the violation does not change is not compiled again
         { read -r check; read -r pattern; } <"tests/lint/bad/$name/EXPECT"
+        if [ "$check" = format ] && [ ! -e "$WORK/clean/.clang-format" ]; then
+            echo "ok - the violation is reported: ${name//-/ } # SKIP clang-format-14 is not installed"
+            return
+        fi
         cp -r "$WORK/clean" "$tree"
         cp -r "tests/lint/bad/$name/." "$tree"
         if [ -n "$(find "tests/lint/bad/$name" -name '*.h')" ]; then rm -rf "$tree/build"; fi
@@ -44,7 +48,8 @@ export -f compile try
 mkdir "$work/clean"
 cp -r tests/lint/clean/. "$work/clean"
 cp tools/layers.txt tools/packages-*.txt "$work/clean/tools"
-cp .clang-format "$work/clean"
+# Without clang-format, which `make lint` installs, there is no check of the layout.
+command -v clang-format-14 >/dev/null && cp .clang-format "$work/clean"
 (compile "$work/clean") >"$work/clean.cc" 2>&1
 { echo clean; ls tests/lint/bad; } | xargs -P "$(nproc)" -I{} bash -c 'try {} >"$WORK/{}.tap"'
 cat "$work"/*.tap
