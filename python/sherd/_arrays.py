@@ -16,9 +16,11 @@ from ._library import ffi, lib, text_of, wrong_type
 
 _HOST = (1, 3, 11, 13)  # DLPack's kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged
 _DTYPES = {
-    name: int(lib.sherd_dtype_find(name.encode()))
+    np.dtype(name): int(lib.sherd_dtype_find(name.encode()))
     for name in ("<f8", "<f4", "|u1", "<u2", "<u4", "|i1", "<i2", "<i4", "<i8")
 }
+_VIEW = ffi.typeof("sherd_view *")
+_DOUBLES = ffi.typeof("double[]")
 
 
 def _foreign(x: Any, name: str) -> Any:
@@ -58,7 +60,7 @@ def numbers(x: Any, name: str) -> npt.NDArray[Any]:
     """Returns x as an array of a dtype that the library reads, copied only if it has another."""
     array = x if type(x) is np.ndarray else _foreign(x, name)
     dtype = array.dtype
-    if dtype.str not in _DTYPES:
+    if dtype not in _DTYPES:
         if dtype.kind == "b":
             array = array.view(np.uint8)
         elif dtype.kind == "f" and dtype.itemsize == 2:
@@ -67,7 +69,7 @@ def numbers(x: Any, name: str) -> npt.NDArray[Any]:
             fits = array.size == 0 or int(array.max()) < 2**63
             native = array.astype(np.uint64, copy=False)
             array = native.view(np.int64) if fits else native.astype(np.float64)
-        elif dtype.newbyteorder("<").str in _DTYPES:
+        elif dtype.newbyteorder("<") in _DTYPES:
             array = array.astype(dtype.newbyteorder("<"))
         else:
             raise TypeError(
@@ -96,28 +98,23 @@ def matrix(x: Any, name: str, column: bool = False) -> tuple[npt.NDArray[Any], i
     return array, ndim
 
 
-def _address(array: npt.NDArray[Any]) -> Any:
-    """Returns the address of the first number. An attribute `ctypes` takes ten times as long."""
-    flags = array.flags
-    if flags.c_contiguous:
-        return ffi.from_buffer(array)
-    if flags.f_contiguous:
-        return ffi.from_buffer(array.T)
-    return ffi.cast("void *", array.ctypes.data)
-
-
 def view(array: npt.NDArray[Any]) -> Any:
     """Returns the sherd_view of a matrix, whose memory must live as long as the view is used."""
     size, (rows, cols), (down, across) = array.itemsize, array.shape, array.strides
-    dtype = _DTYPES[array.dtype.str]
-    return ffi.new(
-        "sherd_view *", [_address(array), dtype, rows, cols, down // size, across // size]
-    )[0]
+    flags = array.flags
+    if flags.c_contiguous:  # an attribute `ctypes` takes ten times as long
+        data = ffi.from_buffer(array)
+    elif flags.f_contiguous:
+        data = ffi.from_buffer(array.T)
+    else:
+        data = ffi.cast("void *", array.ctypes.data)
+    dtype = _DTYPES[array.dtype]
+    return ffi.new(_VIEW, [data, dtype, rows, cols, down // size, across // size])[0]
 
 
 def shape_view(rows: int, cols: int) -> Any:
     """Returns the view of a matrix of which only the shape is known."""
-    return ffi.new("sherd_view *", [ffi.NULL, lib.SHERD_F64, rows, cols, cols, 1])[0]
+    return ffi.new(_VIEW, [ffi.NULL, lib.SHERD_F64, rows, cols, cols, 1])[0]
 
 
 def array_of(found: Any) -> npt.NDArray[np.float64]:
@@ -140,7 +137,7 @@ def same_dtype_of(found: Any) -> npt.NDArray[Any]:
 
 def doubles(array: npt.NDArray[np.float64]) -> Any:
     """Returns the address of a C-contiguous array of float64."""
-    return ffi.from_buffer("double[]", array)
+    return ffi.from_buffer(_DOUBLES, array)
 
 
 def as_in_numpy(made: npt.NDArray[np.float64], rows: int, cols: int) -> npt.NDArray[np.float64]:

@@ -49,8 +49,9 @@ class _Nodes:
         # By number: multiplier, operand, and the report of its last product.
         self.kept: dict[int, tuple[Any, Any, Any]] = {}
         self.numbers = itertools.count()
-        self.latest: Optional[Callable[[], Report]] = None
+        self.latest: Optional[tuple[Any, Optional[Check], Optional[Distance]]] = None
         self.known: Optional[Report] = None
+        self.diag = ffi.new("sherd_diag *")  # of kept products; a new one after an error
 
     def release(self, number: int) -> None:
         multiplier, operand, report = self.kept.pop(number, (None, None, None))
@@ -64,16 +65,18 @@ class _Nodes:
         self, report: Any, check: Optional[Check] = None, distance: Optional[Distance] = None
     ) -> bool:
         """Notes that a report is that of the last call; False: the call gave no work to nodes."""
-        if report == ffi.NULL or not report.nodes:
+        if not report or not report.nodes:
             self.latest = None
             return False
-        self.latest = lambda: report_of(self.pointer, report, self.simulated, check, distance)
+        self.latest = report, check, distance
         return True
 
     def report(self) -> Optional[Report]:
         """Reads the report of the last call, while its memory is there."""
         if self.latest:
-            self.known, self.latest = self.latest(), None
+            report, check, distance = self.latest
+            self.known = report_of(self.pointer, report, self.simulated, check, distance)
+            self.latest = None
         return self.known
 
     def close(self) -> None:
@@ -240,7 +243,7 @@ class Cluster:
         )
 
     def _check(self) -> None:
-        if self.closed:
+        if not self._finish.alive:
             raise unused()
         self._worker.check()
 

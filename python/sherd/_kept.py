@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import as_in_numpy, doubles, matrix, view
-from ._errors import ClosedError, Error, InvalidArgument, WrongShape, call
+from ._errors import ClosedError, Error, InvalidArgument, WrongShape, error_of
+from ._library import ffi, lib
 
 if TYPE_CHECKING:
     from ._cluster import Cluster
@@ -30,14 +31,15 @@ def _dropped() -> Error:
 class _Operand:
     """What an operand and its transpose have in common."""
 
+    cluster: Cluster
     ndim = 2
     __array_ufunc__ = None  # so that ndarray @ operand is __rmatmul__
 
     def __matmul__(self, other: Any) -> Array:
-        return _cluster_of(self)._run(kept_product(self, other), here=True)
+        return self.cluster._run(kept_product(self, other), here=True)
 
     def __rmatmul__(self, other: Any) -> Array:
-        return _cluster_of(self)._run(kept_product(other, self), here=True)
+        return self.cluster._run(kept_product(other, self), here=True)
 
     def __array__(self, *arguments: Any, **more: Any) -> NoReturn:
         raise TypeError("a kept operand is at the nodes: keep the array if you need its values")
@@ -67,6 +69,7 @@ class Kept(_Operand):
         self.cluster = cluster
         self.shape = shape
         self._number = number
+        self._freed = False
         self._finish = weakref.finalize(self, _release, cluster._worker, cluster._nodes, number)
         self._finish.atexit = False
 
@@ -77,6 +80,7 @@ class Kept(_Operand):
 
     def free(self) -> None:
         """Drops the operand at the nodes. A second call does nothing."""
+        self._freed = True  # a product may overtake the release
         self._finish()
 
     def __repr__(self) -> str:
@@ -88,6 +92,7 @@ class KeptTransposed(_Operand):
 
     def __init__(self, kept: Kept) -> None:
         self.T = kept
+        self.cluster = kept.cluster
         self.shape = (kept.shape[1], kept.shape[0])
 
     def __repr__(self) -> str:
@@ -95,11 +100,6 @@ class KeptTransposed(_Operand):
 
 
 AnyKept = Union[Kept, KeptTransposed]
-
-
-def _cluster_of(operand: Any) -> Cluster:
-    kept: Kept = operand.T if isinstance(operand, KeptTransposed) else operand
-    return kept.cluster
 
 
 def kept_product(a: Any, b: Any) -> Callable[[], Array]:
@@ -123,7 +123,7 @@ def kept_product(a: Any, b: Any) -> Callable[[], Array]:
         )
     transposed = isinstance(operand, KeptTransposed)
     kept = operand.T if transposed else operand
-    if not kept._finish.alive:  # the product may overtake the release
+    if kept._freed:
         raise _dropped()
     rows = operand.shape[0 if left else 1]
     out = np.empty((rows, outer))
@@ -134,20 +134,16 @@ def kept_product(a: Any, b: Any) -> Callable[[], Array]:
         multiplier, pointer, report = nodes.kept.get(kept._number, (None, None, None))
         if multiplier is None:
             raise _dropped()
-        try:
-            call(
-                "sherd_multiplier_multiply_kept",
-                multiplier,
-                pointer,
-                transposed == left,
-                view(factor),
-                doubles(out),
-                outer,
-            )
-        except Error as e:
-            e.report = nodes.note(report) and nodes.report()
-            raise
-        nodes.note(report)
-        return as_in_numpy(out, 2, ndim) if left else as_in_numpy(out.T, ndim, 2)
+        code = lib.sherd_multiplier_multiply_kept(
+            multiplier, pointer, transposed == left, view(factor), doubles(out), outer, nodes.diag
+        )
+        given = nodes.note(report)
+        if code:
+            e, nodes.diag = error_of(code, nodes.diag), ffi.new("sherd_diag *")
+            e.report = nodes.report() if given else None
+            raise e
+        if ndim == 2:
+            return out if left else out.T
+        return as_in_numpy(out, 2, 1) if left else as_in_numpy(out.T, 1, 2)
 
     return product

@@ -37,10 +37,9 @@ _LEVELS = {
 class _Running:
     """What the hooks know of the call that runs."""
 
-    def __init__(self) -> None:
-        self._asked = False
-        self._failure: Optional[BaseException] = None
-        self._progress: Optional[Callable[[Progress], object]] = None
+    _asked = False
+    _failure: Optional[BaseException] = None
+    _progress: Optional[Callable[[Progress], object]] = None
 
     def _fail(self, failure: BaseException) -> None:
         """Ends the call with the exception of a callback."""
@@ -54,10 +53,6 @@ class Future(concurrent.futures.Future, _Running, Generic[_T]):  # type: ignore[
     cancel() also asks a call that runs to end; its result is then a CancelledError.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        _Running.__init__(self)
-
     def __await__(self) -> Generator[Any, None, _T]:
         return asyncio.wrap_future(self).__await__()
 
@@ -70,19 +65,16 @@ class Future(concurrent.futures.Future, _Running, Generic[_T]):  # type: ignore[
 
 
 # The library calls these on the thread of the call. ctx is a weak handle of the worker's state.
-def _running(ctx: Any) -> _Running:
-    state: _Thread = ffi.from_handle(ctx)
-    return state.running
-
-
 def _failed(kind: type[BaseException], failure: BaseException, trace: TracebackType) -> None:
     """Takes an exception of a hook, such as the KeyboardInterrupt of a signal that came in it."""
-    _running(trace.tb_frame.f_locals["ctx"])._fail(failure)
+    state: _Thread = ffi.from_handle(trace.tb_frame.f_locals["ctx"])
+    state.running._fail(failure)
 
 
 @callback("bool(void *)", error=True, onerror=_failed)
 def _interrupted(ctx: Any) -> bool:
-    return _running(ctx)._asked
+    state: _Thread = ffi.from_handle(ctx)
+    return state.running._asked
 
 
 def _log_message(ctx: Any, level: int, text: Any) -> None:
@@ -96,7 +88,8 @@ log_of_nodes = callback(_MESSAGE)(_log_message)  # on threads of nodes, without 
 
 @callback("void(void *, const sherd_progress *)", onerror=_failed)
 def _progress(ctx: Any, p: Any) -> None:
-    show = _running(ctx)._progress
+    state: _Thread = ffi.from_handle(ctx)
+    show = state.running._progress
     if show is not None:
         show(Progress(p.done, p.total, p.bytes_out, p.bytes_in, p.nodes_up, p.seconds))
 
@@ -209,7 +202,7 @@ class Worker:
 
     def check(self) -> None:
         """Raises an error if this process is not the worker's."""
-        if self.foreign:
+        if self._owner != os.getpid():
             raise ClosedError(
                 f"the {self._name} belongs to process {self._owner}, from which this process was "
                 "forked",
