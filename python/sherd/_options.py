@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import numbers
 import os
 from typing import Any, Callable, Optional, TypedDict, Union
 
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, in_python
 from ._library import ffi, hold, lib, new, path_of, wrong_type
 from ._reading import read
 from ._records import Scheme
@@ -91,7 +92,8 @@ def schemes() -> list[Scheme]:
         info = lib.sherd_scheme_at(len(found))
         if not info:
             return found
-        found.append(read(Scheme, info))
+        scheme = read(Scheme, info)
+        found.append(dataclasses.replace(scheme, about=in_python(scheme.about or "")))
 
 
 def _scheme(name: str) -> int:

@@ -41,15 +41,16 @@ def kept_with_mnist(notebook):
 
 
 def run(path, folder, data):
-    """Returns a notebook with the outputs of a run in a folder; data: MNIST, or None."""
-    notebook = read(path)
+    """Returns a notebook with the outputs of a run in FOLDER/here; data: MNIST, or None."""
+    notebook, here = read(path), folder / "here"
+    here.mkdir()
     kernel = {
         **os.environ,
         "SHERD_MNIST": str(data or folder / "none"),
-        "XDG_STATE_HOME": str(folder),
+        "XDG_STATE_HOME": str(folder / "state"),
     }
     client = NotebookClient(
-        notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+        notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(here)}}
     )
     client.execute(env=kernel)
     for cell in notebook.cells:

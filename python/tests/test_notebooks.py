@@ -24,6 +24,7 @@ def test_a_notebook_runs_and_has_the_outputs_that_are_kept(path, with_mnist, tmp
         pytest.skip("MNIST is not here: SHERD_MNIST names its folder")
     kept = notebooks.read(path)
     made = notebooks.run(path, tmp_path, notebooks.mnist() if with_mnist else None)
+    assert not list((tmp_path / "here").iterdir())  # it runs again, and leaves no secrets
     if notebooks.kept_with_mnist(kept) != with_mnist:
         return  # the assertions of the notebook hold, and its outputs are others
     for one, other in zip(kept.cells, made.cells):

@@ -343,6 +343,7 @@ def test_a_check_counts_entries_that_are_nan(plain):
 def test_schemes_are_described():
     found = {s.name: s for s in sherd.schemes()}
     assert found["share"].hides_a and found["share"].hides_b and not found["permute"].hides_a
+    assert found["share"].about == "any colluding domains together learn nothing of A or B"
 
 
 def test_entries_that_become_zero_are_reported(shared, caplog):
