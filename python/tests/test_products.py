@@ -196,6 +196,20 @@ def test_an_operand_kept_by_the_inner_code_serves_one_direction(shared, operands
         shared.keep(x, code="inner")
 
 
+def test_each_error_of_a_kept_operand_has_its_own_message(shared, operands):
+    x, w = operands
+    k = shared.keep(x)
+    wrong = []
+    for row, bad in ((3, np.nan), (7, np.inf)):
+        b = w.astype(float)
+        b[row, 0] = bad
+        with pytest.raises(sherd.OutOfRange, match=f"row {row}, column 0 is") as e:
+            k @ b
+        wrong.append(e.value)
+    assert wrong[0].message != wrong[1].message and "row 3" in str(wrong[0])
+    np.testing.assert_allclose(k @ w, x @ w, atol=1e-2)
+
+
 # ---- certificates ----------------------------------------------------------------------------
 
 

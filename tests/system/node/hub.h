@@ -86,7 +86,7 @@ static inline void hub_close(hub *h)
 }
 
 /* Runs the loop until *value reaches `want`; fails the test after `ms`. Runs the loop of `other`,
- * which may be NULL, meanwhile: a node ends the session of a peer that is silent for some seconds. */
+ * which may be NULL, meanwhile: a node ends the session of a peer that is silent for seconds. */
 #define hub_wait_beside(h, other, value, want, ms)                                                 \
     do {                                                                                           \
         hub *beside = (other);                                                                     \
