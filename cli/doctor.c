@@ -232,7 +232,8 @@ static void check_gpus(checkup *c)
         report_check(c, x->usable ? GOOD : WARNING, 0, "gpu", NULL, "%s",
                      sherd__device_line(x, line, sizeof line));
     if (sherd_devices_missing(v))
-        report_check(c, GOOD, 0, "gpu", NULL, "none: %s", sherd_devices_missing(v));
+        report_check(c, GOOD, 0, "gpu", NULL, "%s%s",
+                     sherd_devices_count(v) ? "" : "none: ", sherd_devices_missing(v));
     sherd_devices_free(v);
 }
 

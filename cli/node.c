@@ -259,7 +259,8 @@ static int probe(const sherd__cli *cli, sherd_diag *d)
                                    .backend = sherd__opt_text(cli, "backend"),
                                    .devices = sherd__opt_text(cli, "device"),
                                    .device_memory = sherd__opt_size(cli, "device-memory"),
-                                   .opencl_library = sherd__opt_text(cli, "opencl-library") };
+                                   .opencl_library = sherd__opt_text(cli, "opencl-library"),
+                                   .cuda_library = sherd__opt_text(cli, "cuda-library") };
     int out = set_output_aside();
     if (out < 0) return sherd__fail(d, SHERD_EIO, NULL, "no descriptor: %s", strerror(errno));
     int err = sherd_devices_probe(&o, how[sherd__opt_choice(cli, "probe")], out, d);
@@ -302,8 +303,8 @@ static const sherd__example examples[] = {
     { "sherd node --listen 0.0.0.0:7001 --key node.key --allow allow.txt --memory 8G >>nodes.txt",
       "serves the network; its line is appended to a node file" },
     { "sherd node --list-devices", "the GPUs of this machine, and other devices with drivers" },
-    { "sherd node --listen :7001 --key node.key --allow allow.txt --backend opencl --device 1",
-      "computes on the second device of OpenCL" },
+    { "sherd node --listen :7001 --key node.key --allow allow.txt --backend cuda --device 1",
+      "computes on the second device of CUDA" },
     { "sherd node --listen :7001 --key node.key --print-line >mine.txt",
       "the line of a node that does not run yet; those of all nodes are the file of --peers" },
     { "sherd node --listen :7001 --key node.key --allow allow.txt --data mine.npz --peers all.txt",

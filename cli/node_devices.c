@@ -78,6 +78,7 @@ int sherd__node_devices(sherd__cli *cli, sherd_diag *d)
     const sherd_node_options o = { .size = sizeof o,
                                    .backend = sherd__opt_text(cli, "backend"),
                                    .opencl_library = sherd__opt_text(cli, "opencl-library"),
+                                   .cuda_library = sherd__opt_text(cli, "cuda-library"),
                                    .program = SHERD__SELF };
     int err = sherd_devices_find(&v, &o, false, d);
     if (err) return err;

@@ -71,6 +71,7 @@ static void read_options(const sherd__cli *cli, sherd_node_options *o)
                                .device_memory = sherd__opt_size(cli, "device-memory"),
                                .device_timeout_s = sherd__opt_real(cli, "device-timeout"),
                                .opencl_library = sherd__opt_text(cli, "opencl-library"),
+                               .cuda_library = sherd__opt_text(cli, "cuda-library"),
                                .program = SHERD__SELF,
                                .probe_timeout_s = sherd__opt_real(cli, "probe-timeout"),
                                .quick_test = sherd__opt_choice(cli, "selftest") == 1,
@@ -194,6 +195,9 @@ const sherd__option sherd__node_options_table[] = {
               "and address; --key, --allow and other files are read again" },
     { .name = "opencl-library", .type = SHERD__FILE, .arg = "FILE",
       .help = "library of OpenCL [libOpenCL of the system]" },
+    { .name = "cuda-library", .type = SHERD__FILE, .arg = "FILE",
+      .help = "library of CUDA's driver [libcuda of the system]; where libraries are named, auto "
+              "tries no others" },
     { .name = "list-devices", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
       .help = "list the devices of this machine without starting the node" },
     { .name = "probe", .type = SHERD__CHOICE, .arg = "HOW", .choices = choices_probe,

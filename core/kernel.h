@@ -1,6 +1,5 @@
 /*
- * The macros with which one source is read as C for the host and as OpenCL C 1.2. They are prepared
- * for CUDA C++, but no compiler of CUDA has read them yet.
+ * The macros with which one source is read as C for the host, as OpenCL C 1.2 and as CUDA C++.
  *
  * A kernel (SHERD__ENTRY) runs in groups of SHERD__GROUP items. SHERD__ITEMS { ... } is a part of
  * it that every item executes; SHERD__BARRIER separates parts that exchange numbers through memory
@@ -12,7 +11,8 @@
  * All kernels have the same parameters (SHERD__ENTRY): two operands, the result, a word that is set
  * where a value is out of range, and the job, which a source defines as sherd__kernel_job.
  *
- * Floating-point operations are not contracted. Where the device has no float64, SHERD__F64 is 0.
+ * Floating-point operations are not contracted (CUDA: --fmad=false). Where the device has no
+ * float64, SHERD__F64 is 0.
  */
 #ifndef CORE_KERNEL_H
 #define CORE_KERNEL_H
@@ -54,6 +54,8 @@ typedef long int64_t;
 #define SHERD__GROUP_Y ((uint32_t)get_group_id(1))
 
 #elif defined(__CUDACC__)
+
+#include <stdint.h>
 
 #define SHERD__DEVICE
 #define SHERD__F64 1

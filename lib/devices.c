@@ -36,17 +36,52 @@
 
 extern char **environ;
 
-static const sherd__backend *const backends[] = { &sherd__backend_cpu, &sherd__backend_opencl };
+/* A backend, and with a driver the option of its library: of the command, and its place in
+ * sherd_node_options. */
+typedef struct entry {
+    const sherd__backend *of;
+    const char *option;
+    size_t library;
+} entry;
+
+/* In the order in which "auto" tries them. */
+static const entry backends[] = {
+    { &sherd__backend_cpu, NULL, 0 },
+    { &sherd__backend_cuda, "--cuda-library", offsetof(sherd_node_options, cuda_library) },
+    { &sherd__backend_opencl, "--opencl-library", offsetof(sherd_node_options, opencl_library) },
+};
 #define BACKENDS (sizeof backends / sizeof *backends)
 
 const sherd__backend *sherd__backend_at(size_t i)
 {
-    return i < BACKENDS ? backends[i] : NULL;
+    return i < BACKENDS ? backends[i].of : NULL;
 }
 
 const char *sherd_backend_name(size_t i)
 {
-    return i < BACKENDS ? backends[i]->name : NULL;
+    return i < BACKENDS ? backends[i].of->name : NULL;
+}
+
+/* Returns the library that the options name for a backend, or NULL. */
+static const char *library_of(const entry *b, const sherd_node_options *o)
+{
+    const char *file = NULL;
+    if (b->option) memcpy(&file, (const char *)o + b->library, sizeof file);
+    return file;
+}
+
+static bool names_libraries(const sherd_node_options *o)
+{
+    bool any = false;
+    for (size_t i = 0; i < BACKENDS; i++) any |= library_of(&backends[i], o) != NULL;
+    return any;
+}
+
+/* Returns whether "auto" tries a backend: one with a driver and, where the options name libraries,
+ * one of those. */
+static bool is_tried(const entry *b, const sherd_node_options *o)
+{
+    return b->of->list && (!names_libraries(o) || library_of(b, o));
 }
 
 /* What the other process found. */
@@ -102,17 +137,16 @@ static int read_options(sherd__backend_options *how, const sherd_node_options *o
 {
     *how = (sherd__backend_options){ .threads = o->threads,
                                      .quick = o->quick_test,
-                                     .library = o->opencl_library,
                                      .device_memory = o->device_memory,
                                      .timeout_s = o->device_timeout_s };
     return parse_devices(o->devices, how, d);
 }
 
-static int find_backend(const sherd__backend **out, const char *name, sherd_diag *d)
+static int find_backend(const entry **out, const char *name, sherd_diag *d)
 {
     for (size_t i = 0; i < BACKENDS; i++)
-        if (strcmp(backends[i]->name, name) == 0) {
-            *out = backends[i];
+        if (strcmp(backends[i].of->name, name) == 0) {
+            *out = &backends[i];
             return SHERD_OK;
         }
     return sherd__fail(d, SHERD_EUNSUPPORTED, "sherd_backend_name lists them; auto chooses",
@@ -215,18 +249,19 @@ int sherd_devices_probe(const sherd_node_options *opt, const char *how_much, int
 {
     sherd_node_options o;
     sherd__backend_options how;
-    const sherd__backend *b = NULL;
+    const entry *b = NULL;
     report r = { .version = SHERD_VERSION, .size = sizeof r, .chosen = -1 };
     int err = sherd__options_read(&o, sizeof o, opt, "sherd_node_options", d);
     if (!err) err = read_options(&how, &o, d);
     if (!err) err = find_backend(&b, o.backend ? o.backend : "opencl", d);
-    if (!err && !b->list)
-        err = sherd__fail(d, SHERD_EINVAL, NULL, "backend %s has no driver", b->name);
+    if (!err && !b->of->list)
+        err = sherd__fail(d, SHERD_EINVAL, NULL, "backend %s has no driver", b->of->name);
     if (err) return err;
-    r.err = list_devices(b, &how, &r, &r.fault);
-    if (!r.err && strcmp(how_much, "first") == 0) r.err = open_first(b, &how, &r, &r.fault);
+    how.library = library_of(b, &o);
+    r.err = list_devices(b->of, &how, &r, &r.fault);
+    if (!r.err && strcmp(how_much, "first") == 0) r.err = open_first(b->of, &how, &r, &r.fault);
     else if (!r.err && strcmp(how_much, "list") != 0)
-        r.err = open_named(b, &how, strcmp(how_much, "measure") == 0, &r, &r.fault);
+        r.err = open_named(b->of, &how, strcmp(how_much, "measure") == 0, &r, &r.fault);
     return sherd__write_all(fd, -1, &r, sizeof r)
                ? sherd__fail(d, SHERD_EIO, NULL, "cannot write what was found")
                : SHERD_OK;
@@ -239,18 +274,18 @@ typedef struct child {
     int out; /* reads what it writes */
 } child;
 
-static int start_child(child *c, const sherd__backend *b, const sherd_node_options *o,
-                       const char *how_much, sherd_diag *d)
+static int start_child(child *c, const entry *b, const sherd_node_options *o, const char *how_much,
+                       sherd_diag *d)
 {
     char program[PATH_MAX], memory[32];
     int fds[2];
     if (o->program) snprintf(program, sizeof program, "%s", o->program);
     else sherd__command_find(program, sizeof program);
     snprintf(memory, sizeof memory, "%llu", (unsigned long long)o->device_memory);
-    const char *argv[16] = { "sherd", "node", "--probe", how_much, "--backend", b->name };
+    const char *argv[16] = { "sherd", "node", "--probe", how_much, "--backend", b->of->name };
     size_t n = 6;
     if (o->devices) argv[n++] = "--device", argv[n++] = o->devices;
-    if (o->opencl_library) argv[n++] = "--opencl-library", argv[n++] = o->opencl_library;
+    if (library_of(b, o)) argv[n++] = b->option, argv[n++] = library_of(b, o);
     if (o->device_memory) argv[n++] = "--device-memory", argv[n++] = memory;
     if (pipe2(fds, O_CLOEXEC))
         return sherd__fail(d, SHERD_EIO, NULL, "no pipe: %s", strerror(errno));
@@ -268,7 +303,7 @@ static int start_child(child *c, const sherd__backend *b, const sherd_node_optio
     return sherd__fail(d, SHERD_EUNSUPPORTED,
                        "name the sherd command as the node's `program`, or choose backend cpu",
                        "the driver of %s is not used untested, and %.200s cannot be started: %s",
-                       b->name, program, strerror(err));
+                       b->of->name, program, strerror(err));
 }
 
 /* Reads the report. Returns the number of bytes that arrived in time, fewer if the child ended. */
@@ -321,7 +356,7 @@ static bool end_child(child *c, double seconds, int *status)
 }
 
 /* Examines the devices of a backend in another process. */
-static int examine_apart(const sherd__backend *b, const sherd_node_options *o, const char *how_much,
+static int examine_apart(const entry *b, const sherd_node_options *o, const char *how_much,
                          report *r, sherd_diag *d)
 {
     child c;
@@ -342,12 +377,12 @@ static int examine_apart(const sherd__backend *b, const sherd_node_options *o, c
     if (sherd__hooks_interrupted(&o->hooks))
         return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted before the node listened");
     if (!ended)
-        return sherd__fail(d, SHERD_EDEVICE, NULL, "the driver of %s does not answer", b->name);
+        return sherd__fail(d, SHERD_EDEVICE, NULL, "the driver of %s does not answer", b->of->name);
     if (WIFSIGNALED(status))
         return sherd__fail(d, SHERD_EDEVICE, NULL, "the driver of %s ends the process (%s)",
-                           b->name, strsignal(WTERMSIG(status)));
+                           b->of->name, strsignal(WTERMSIG(status)));
     return sherd__fail(d, SHERD_EDEVICE, "are program and library of one version?",
-                       "the devices of %s cannot be listed", b->name);
+                       "the devices of %s cannot be listed", b->of->name);
 }
 
 /* ---- choosing -------------------------------------------------------------------------------- */
@@ -393,56 +428,75 @@ static void use_chosen(sherd__backend_options *how, const report *r, const sherd
     if (r->fault.message[0]) log_line(&o->hooks, SHERD_LOG_WARN, where, r->fault.message);
 }
 
+/* Examines a backend that "auto" tries. Returns 0 where it has a device to use, which *how then
+ * names; SHERD_EUNSUPPORTED where it has none, another error where its driver fails. */
+static int try_backend(const entry *b, sherd__backend_options *how, const sherd_node_options *o,
+                       sherd_diag *d)
+{
+    report r;
+    int err = examine_apart(b, o, o->devices ? "open" : "first", &r, d);
+    if (err) return err;
+    if (r.chosen >= 0) use_chosen(how, &r, o);
+    return has_accelerator(&r) ? SHERD_OK
+                               : sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
+                                             "%s has no device but the processor", b->of->name);
+}
+
 /* Chooses a backend with a driver, and its first device that is usable and not a processor unless
  * the options name devices; else the backend of the processor. */
-static int choose_any(const sherd__backend **out, sherd__backend_options *how,
-                      const sherd_node_options *o, sherd_diag *d)
+static int choose_any(const entry **out, sherd__backend_options *how, const sherd_node_options *o,
+                      sherd_diag *d)
 {
-    *out = &sherd__backend_cpu;
-    if (!o->opencl_library && !has_device_files()) {
+    *out = &backends[0];
+    if (!names_libraries(o) && !has_device_files()) {
         if (o->devices)
             return sherd__fail(d, SHERD_EINVAL, "leave it out, or name a backend",
                                "a device is named, and this machine has no GPU");
         log_line(&o->hooks, SHERD_LOG_INFO, "the processor", "this machine has no GPU");
         return SHERD_OK;
     }
-    sherd_diag mine = { .code = 0 };
-    for (size_t i = 0; i < BACKENDS; i++) {
-        report r;
-        if (!backends[i]->list) continue;
-        int err = examine_apart(backends[i], o, o->devices ? "open" : "first", &r, &mine);
+    sherd_diag why[BACKENDS] = { { .code = 0 } };
+    int err = SHERD_EUNSUPPORTED;
+    for (size_t i = 0; i < BACKENDS && err; i++) {
+        if (!is_tried(&backends[i], o)) continue;
+        err = try_backend(&backends[i], how, o, &why[i]);
         if (err == SHERD_EINTERRUPTED || err == SHERD_EINVAL) {
-            if (d) *d = mine;
+            if (d) *d = why[i];
             return err;
         }
-        if (!err && r.chosen >= 0) use_chosen(how, &r, o);
-        if (!err && has_accelerator(&r)) {
-            *out = backends[i];
-            return SHERD_OK;
-        }
-        if (!err)
-            (void)sherd__fail(&mine, SHERD_EUNSUPPORTED, NULL, "%s has no device but the processor",
-                              backends[i]->name);
+        if (!err) *out = &backends[i];
     }
-    log_line(&o->hooks, mine.code == SHERD_EUNSUPPORTED ? SHERD_LOG_INFO : SHERD_LOG_WARN,
-             "the processor", mine.message);
+    for (size_t i = 0; i < BACKENDS; i++)
+        if (why[i].code)
+            log_line(&o->hooks, why[i].code == SHERD_EUNSUPPORTED ? SHERD_LOG_INFO : SHERD_LOG_WARN,
+                     err ? "the processor" : (*out)->of->name, why[i].message);
     return SHERD_OK;
+}
+
+static int choose(const entry **out, sherd__backend_options *how, const sherd_node_options *o,
+                  sherd_diag *d)
+{
+    report r;
+    if (!o->backend || strcmp(o->backend, "auto") == 0) return choose_any(out, how, o, d);
+    int err = find_backend(out, o->backend, d);
+    if (err) return err;
+    if ((*out)->of->list) return examine_apart(*out, o, "open", &r, d);
+    return how->devices_len || how->all_devices || o->device_memory
+               ? sherd__fail(d, SHERD_EINVAL, "choose another backend, or leave it out",
+                             "backend %s has no devices to choose from", (*out)->of->name)
+               : SHERD_OK;
 }
 
 int sherd__backend_choose(const sherd__backend **out, sherd__backend_options *how,
                           const sherd_node_options *o, sherd_diag *d)
 {
-    report r;
+    const entry *chosen = NULL;
     int err = read_options(how, o, d);
+    if (!err) err = choose(&chosen, how, o, d);
     if (err) return err;
-    if (!o->backend || strcmp(o->backend, "auto") == 0) return choose_any(out, how, o, d);
-    err = find_backend(out, o->backend, d);
-    if (err) return err;
-    if ((*out)->list) return examine_apart(*out, o, "open", &r, d);
-    return how->devices_len || how->all_devices || o->device_memory
-               ? sherd__fail(d, SHERD_EINVAL, "choose another backend, or leave it out",
-                             "backend %s has no devices to choose from", (*out)->name)
-               : SHERD_OK;
+    *out = chosen->of;
+    how->library = library_of(chosen, o);
+    return SHERD_OK;
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
@@ -450,8 +504,15 @@ int sherd__backend_choose(const sherd__backend **out, sherd__backend_options *ho
 struct sherd_devices {
     size_t count;
     sherd_device list[SHERD__DEVICES_MAX * BACKENDS];
-    char why[SHERD__TEXT_MAX];
+    char why[BACKENDS * SHERD__TEXT_MAX];
 };
+
+/* Adds why a backend has no device. */
+static void add_missing(sherd_devices *v, const char *why)
+{
+    const size_t len = strlen(v->why);
+    snprintf(v->why + len, sizeof v->why - len, "%s%.190s", len ? "; " : "", why);
+}
 
 int sherd_devices_find(sherd_devices **out, const sherd_node_options *opt, bool rates,
                        sherd_diag *d)
@@ -464,16 +525,19 @@ int sherd_devices_find(sherd_devices **out, const sherd_node_options *opt, bool 
     if (!v) return err ? err : sherd__fail_memory(d, "a list of devices");
     for (size_t i = 0; i < BACKENDS; i++) {
         report r;
-        const bool named = !o.backend || strcmp(o.backend, "auto") == 0 ||
-                           strcmp(o.backend, backends[i]->name) == 0;
-        if (!named || !backends[i]->list) continue;
-        err = examine_apart(backends[i], &o, rates ? "measure" : "list", &r, &mine);
+        const bool any = !o.backend || strcmp(o.backend, "auto") == 0;
+        if (any ? !is_tried(&backends[i], &o)
+                : !backends[i].of->list || strcmp(o.backend, backends[i].of->name) != 0)
+            continue;
+        err = examine_apart(&backends[i], &o, rates ? "measure" : "list", &r, &mine);
         if (err == SHERD_EINTERRUPTED) {
             sherd__free(v);
             return sherd__fail(d, err, NULL, "interrupted");
         }
-        if (err || r.count == 0)
-            snprintf(v->why, sizeof v->why, "%.199s", err ? mine.message : "OpenCL has no device");
+        if (!err && r.count == 0)
+            err = sherd__fail(&mine, SHERD_EUNSUPPORTED, NULL, "%s has no device",
+                              backends[i].of->name);
+        if (err) add_missing(v, mine.message);
         for (uint32_t k = 0; k < r.count && !err; k++) v->list[v->count++] = r.list[k];
     }
     *out = v;

@@ -198,6 +198,6 @@ typedef struct sherd__backend {
     void (*close)(void *ctx);
 } sherd__backend;
 
-extern const sherd__backend sherd__backend_cpu, sherd__backend_opencl;
+extern const sherd__backend sherd__backend_cpu, sherd__backend_cuda, sherd__backend_opencl;
 
 #endif

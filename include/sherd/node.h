@@ -131,6 +131,9 @@ typedef struct sherd_node_options {
     const char *program;        /* the sherd command, which examines drivers in a process of its
                                    own; NULL: looked for as for local clusters */
     double probe_timeout_s;     /* within which it must do so; 0: 20 to list, 120 to open */
+    const char *cuda_library;   /* file of CUDA's library; NULL: the system's libcuda. With backend
+                                   "auto", other backends than those whose library is named are not
+                                   tried */
 } sherd_node_options;
 
 /** Returns the name of the i-th backend, such as "cpu"; NULL after the last. */
@@ -139,7 +142,7 @@ SHERD_API const char *sherd_backend_name(size_t i);
 /** A device with a driver, on which a node could compute. The library allocates it, so it may grow
  *  at its end. */
 typedef struct sherd_device {
-    char backend[16]; /* "opencl" */
+    char backend[16]; /* "cuda" or "opencl" */
     uint32_t number;  /* for sherd_node_options.devices */
     char model[64], driver[64];
     uint64_t memory; /* bytes */
@@ -154,17 +157,18 @@ typedef struct sherd_devices sherd_devices;
 
 /**
  * Lists the devices that the backends find, in a process of its own, since drivers can fail. Reads
- * backend ("auto": all), device_memory, opencl_library, program and hooks of the options, of which
- * NULL means all defaults. rates: also opens, tests and measures each of them, which takes seconds.
- * The caller frees *out with sherd_devices_free. A driver that is missing or fails is no error:
- * sherd_devices_missing says so. Errors: SHERD_EINVAL, SHERD_ENOMEM, SHERD_EINTERRUPTED.
+ * backend ("auto": all), device_memory, opencl_library, cuda_library, program and hooks of the
+ * options, of which NULL means all defaults. rates: also opens, tests and measures each of them,
+ * which takes seconds. The caller frees *out with sherd_devices_free. A driver that is missing or
+ * fails is no error: sherd_devices_missing says so. Errors: SHERD_EINVAL, SHERD_ENOMEM,
+ * SHERD_EINTERRUPTED.
  */
 SHERD_API int sherd_devices_find(sherd_devices **out, const sherd_node_options *opt, bool rates,
                                  sherd_diag *d) SHERD_MUST;
 SHERD_API size_t sherd_devices_count(const sherd_devices *v);
 /** Returns device i; NULL beyond the last. */
 SHERD_API const sherd_device *sherd_devices_at(const sherd_devices *v, size_t i);
-/** Returns why a backend has no device, as one sentence; NULL: each has some. */
+/** Returns why backends have no device, as a sentence for each; NULL: each has some. */
 SHERD_API const char *sherd_devices_missing(const sherd_devices *v);
 SHERD_API void sherd_devices_free(sherd_devices *v);
 SHERD_API const sherd_field *sherd_device_fields(size_t *count);

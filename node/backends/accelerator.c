@@ -500,12 +500,29 @@ static void describe(accelerator_device *v)
     snprintf(v->what->core, sizeof v->what->core, "%s", v->driver.model);
 }
 
+static int open_staging(accelerator_lane *l, sherd_diag *d)
+{
+    const sherd__driver *driver = driver_of(l);
+    void *staging = NULL;
+    int err = SHERD_OK;
+    if (driver->staging_new) err = driver->staging_new(l->driver, ACCELERATOR_STAGING, &staging, d);
+    else if (!(staging = sherd__alloc(ACCELERATOR_STAGING)))
+        err = sherd__fail_memory(d, "memory for copies to a device");
+    l->staging = staging;
+    return err;
+}
+
+static void close_staging(accelerator_lane *l)
+{
+    if (!l->staging || !driver_of(l)->staging_free) sherd__free(l->staging);
+    else driver_of(l)->staging_free(l->driver, l->staging);
+}
+
 static int open_lane(accelerator_lane *l, accelerator_device *v, sherd_diag *d)
 {
     l->on = v;
-    l->staging = sherd__alloc(ACCELERATOR_STAGING);
-    if (!l->staging) return sherd__fail_memory(d, "memory for copies to a device");
     int err = v->of->driver->lane_new(v->driver.of, &l->driver, d);
+    if (!err) err = open_staging(l, d);
     return err ? err : v->of->driver->memory_new(l->driver, 64, &l->bad, d);
 }
 
@@ -548,9 +565,9 @@ static void init_locks(accelerator *a)
             pthread_mutex_init(&a->devices[i].lanes[l].busy, NULL);
 }
 
-int sherd__accelerator_open(void **ctx, const sherd__driver *driver,
-                            const sherd__driver_device *devices, uint32_t count,
-                            const sherd__backend_options *opt, sherd_diag *d)
+int sherd__accelerator_start(void **ctx, const sherd__driver *driver,
+                             const sherd__driver_device *devices, uint32_t count,
+                             const sherd__backend_options *opt, sherd_diag *d)
 {
     accelerator *a = *ctx = sherd__calloc(1, sizeof *a);
     assert(count >= 1 && count <= SHERD__DEVICES_MAX);
@@ -582,8 +599,8 @@ static void close_device(accelerator_device *v)
     for (uint32_t i = 0; i < ACCELERATOR_LANES; i++) {
         accelerator_lane *l = &v->lanes[i];
         if (l->bad) driver->memory_free(l->driver, l->bad);
+        if (l->on) close_staging(l);
         if (l->driver) driver->lane_free(l->driver);
-        sherd__free(l->staging);
         pthread_mutex_destroy(&l->busy);
     }
     driver->close(v->driver.of);

@@ -22,49 +22,76 @@
 #include "node/backends/kernels/job.h"
 #include "node/backends/kernels_text.h"
 
-/* A device that a driver has opened. */
-typedef struct sherd__driver_device {
-    void *of;         /* the driver's */
-    char model[32];   /* GPU model */
-    uint32_t units;   /* compute units */
-    uint64_t memory;  /* bytes that the backend may use */
+/* A device that a driver has found. */
+typedef struct sherd__driver_found {
+    void *id[2]; /* the driver's names of it */
+    sherd__device_info info;
     uint64_t largest; /* bytes of one allocation */
+    uint32_t units;   /* compute units */
     bool f64;         /* it has float64 */
-} sherd__driver_device;
+    bool shared;      /* its memory is the host's */
+} sherd__driver_found;
 
 /* Memory of a device: a kernel's operands, result and word for values out of range. */
 typedef struct sherd__kernel_memory {
     void *left, *right, *out, *bad;
 } sherd__kernel_memory;
 
-/* All functions of a lane are called by one thread at a time. They return SHERD_ENOMEM (the device
- * has no room), SHERD_EDEVICE (it failed) or SHERD_ECLOSED (it is lost). */
 typedef struct sherd__driver {
-    const char *name; /* of the backend */
+    const char *name;      /* of the backend */
+    const char *interface; /* for messages: "OpenCL" */
+    const char *no_device; /* hint where it has none */
+    size_t api_size;       /* bytes of its functions, as load fills them */
+    /* Loads the library; NULL: the system's. SHERD_EUNSUPPORTED where there is none or it is too
+     * old. */
+    int (*load)(void *api, const char *file, sherd_diag *d);
+    /* Finds up to SHERD__DEVICES_MAX devices, in the order of their numbers. */
+    int (*find)(const void *api, sherd__driver_found *out, uint32_t *count, sherd_diag *d);
+    /* Opens a device, and sets *memory to its bytes that no other process uses, if the driver knows
+     * them, and else to all. SHERD_EUNSUPPORTED where it cannot be used. */
+    int (*open)(const void *api, const sherd__driver_found *f, void **device, uint64_t *memory,
+                sherd_diag *d);
+    void (*close)(void *device); /* after all lanes were freed */
+
+    /* All functions of a lane are called by one thread at a time. They return SHERD_ENOMEM (the
+     * device has no room), SHERD_EDEVICE (it failed) or SHERD_ECLOSED (it is lost). */
     int (*lane_new)(void *device, void **lane, sherd_diag *d);
     void (*lane_free)(void *lane);
+    /* Optional (NULL: ordinary memory). Memory of the host that the device reads and writes fast;
+     * all copies are from and to it. */
+    int (*staging_new)(void *lane, size_t len, void **out, sherd_diag *d);
+    void (*staging_free)(void *lane, void *staging);
     int (*memory_new)(void *lane, uint64_t len, void **out, sherd_diag *d);
     void (*memory_free)(void *lane, void *memory);
     /* Return once the copy is complete. */
     int (*write)(void *lane, void *memory, uint64_t at, const void *from, size_t len,
                  sherd_diag *d);
     int (*read)(void *lane, void *memory, uint64_t at, void *to, size_t len, sherd_diag *d);
-    int (*zero)(void *lane, void *memory, uint64_t len, sherd_diag *d);
+    int (*zero)(void *lane, void *memory, uint64_t len, sherd_diag *d); /* len: a multiple of 4 */
     /* Starts groups[0] * groups[1] groups. */
     int (*launch)(void *lane, sherd__kernel kernel, const sherd__kernel_memory *memory,
                   const sherd__kernel_job *job, const uint32_t groups[2], sherd_diag *d);
     int (*finish)(void *lane, sherd_diag *d);
-    void (*close)(void *device); /* after all lanes were freed */
 } sherd__driver;
 
+/** Fails with the first line of the log of a driver's compiler. log may be NULL. */
+int sherd__driver_cannot_compile(const char *error, const char *log, const char *hint,
+                                 sherd_diag *d);
+
+/** sherd__backend.list over a driver. */
+int sherd__accelerator_list(const sherd__driver *driver, const sherd__backend_options *opt,
+                            sherd__device_info *out, uint32_t most, uint32_t *count,
+                            sherd_diag *d) SHERD_MUST;
 /**
- * Opens a backend over these devices, at most SHERD__DEVICES_MAX, and takes them: they are closed
- * with it, or on failure. Unless opt->tested is set, every device is tested as sherd__backend.open
- * says. What a device computes wrongly or not at all in float64 or element by element it does not
- * declare; SHERD_EDEVICE where it computes wrongly modulo primes or in float64.
+ * Opens the devices that the options name. Unless opt->tested is set, every device is tested as
+ * sherd__backend.open says. What a device computes wrongly or not at all in float64 or element by
+ * element it does not declare.
+ *
+ * Errors: SHERD_EINVAL (no such device, or more memory than it has), SHERD_EUNSUPPORTED (no driver,
+ * no device, or one that cannot be used), SHERD_ENOMEM (also where others use its memory),
+ * SHERD_EDEVICE (the driver or the device fails, or computes wrongly modulo primes or in float64).
  */
 int sherd__accelerator_open(void **ctx, const sherd__driver *driver,
-                            const sherd__driver_device *devices, uint32_t count,
                             const sherd__backend_options *opt, sherd_diag *d) SHERD_MUST;
 
 /* The functions of sherd__backend. */

@@ -1,6 +1,6 @@
 /* The state of a backend for devices with memory of their own: its devices, lanes and blocks
- * (accelerator.c), how a task is computed (accelerator_task.c), and the self-test
- * (accelerator_selftest.c). */
+ * (accelerator.c), how devices are chosen and opened (accelerator_open.c), how a task is computed
+ * (accelerator_task.c), and the self-test (accelerator_selftest.c). */
 #ifndef NODE_BACKENDS_ACCELERATOR_INTERNAL_H
 #define NODE_BACKENDS_ACCELERATOR_INTERNAL_H
 
@@ -13,6 +13,22 @@
 
 typedef struct accelerator accelerator;
 typedef struct accelerator_device accelerator_device;
+
+/* A device that was opened. */
+typedef struct sherd__driver_device {
+    void *of;         /* the driver's */
+    char model[32];   /* GPU model */
+    uint32_t units;   /* compute units */
+    uint64_t memory;  /* bytes that the backend may use */
+    uint64_t largest; /* bytes of one allocation */
+    bool f64;         /* it has float64 */
+} sherd__driver_device;
+
+/** Starts a backend over these devices, at most SHERD__DEVICES_MAX, and takes them: they are closed
+ *  with it, or on failure. */
+int sherd__accelerator_start(void **ctx, const sherd__driver *driver,
+                             const sherd__driver_device *devices, uint32_t count,
+                             const sherd__backend_options *opt, sherd_diag *d) SHERD_MUST;
 
 /* A block that is held, or that was dropped while a call still uses it. */
 typedef struct accelerator_block {

@@ -15,16 +15,6 @@
 #define LOCAL_BYTES (KERNEL_DEPTH * (2 * KERNEL_TILE + 1) * 8u) /* memory of a group (tile.h) */
 #define OPTIONS "-cl-std=CL1.2"
 
-/* A device that was found. */
-typedef struct found {
-    ocl_platform platform;
-    ocl_device id;
-    sherd__device_info info;
-    uint64_t largest;
-    uint32_t units;
-    bool f64, shared; /* shared: its memory is the host's */
-} found;
-
 typedef struct device {
     ocl_api api;
     ocl_device id;
@@ -110,12 +100,12 @@ static const char *objection(const ocl_api *a, ocl_device id)
     return NULL;
 }
 
-static void describe(const ocl_api *a, found *f)
+static void describe(const ocl_api *a, sherd__driver_found *f)
 {
     char platform[64] = "", version[64];
-    ocl_device id = f->id;
+    ocl_device id = f->id[1];
     const char *why = objection(a, id);
-    (void)a->GetPlatformInfo(f->platform, OCL_PLATFORM_NAME, sizeof platform - 1, platform, NULL);
+    (void)a->GetPlatformInfo(f->id[0], OCL_PLATFORM_NAME, sizeof platform - 1, platform, NULL);
     text(a, id, OCL_DRIVER_VERSION, version, sizeof version);
     text(a, id, OCL_DEVICE_NAME, f->info.model, sizeof f->info.model);
     snprintf(f->info.driver, sizeof f->info.driver, "%.40s %.20s", platform, version);
@@ -129,8 +119,8 @@ static void describe(const ocl_api *a, found *f)
 }
 
 /* Adds the devices of a platform that are of this type, or with `others`, that are not. */
-static void add(const ocl_api *a, ocl_platform p, uint64_t type, bool others, found *out,
-                uint32_t *count)
+static void add(const ocl_api *a, ocl_platform p, uint64_t type, bool others,
+                sherd__driver_found *out, uint32_t *count)
 {
     ocl_device ids[SHERD__DEVICES_MAX];
     uint32_t n = 0;
@@ -138,14 +128,15 @@ static void add(const ocl_api *a, ocl_platform p, uint64_t type, bool others, fo
     for (uint32_t i = 0; i < n && i < SHERD__DEVICES_MAX && *count < SHERD__DEVICES_MAX; i++) {
         bool of_type = (number(a, ids[i], OCL_DEVICE_TYPE) & type) != 0;
         if (of_type == others) continue;
-        out[*count] = (found){ .platform = p, .id = ids[i] };
+        out[*count] = (sherd__driver_found){ .id = { p, ids[i] } };
         describe(a, &out[(*count)++]);
     }
 }
 
 /* Finds up to SHERD__DEVICES_MAX devices: first GPUs and accelerators, then processors. */
-static int find(const ocl_api *a, found *out, uint32_t *count, sherd_diag *d)
+static int find(const void *api, sherd__driver_found *out, uint32_t *count, sherd_diag *d)
 {
+    const ocl_api *a = api;
     ocl_platform platforms[PLATFORMS_MAX];
     uint32_t n = 0;
     *count = 0;
@@ -158,18 +149,6 @@ static int find(const ocl_api *a, found *out, uint32_t *count, sherd_diag *d)
         for (uint32_t i = 0; i < n; i++)
             add(a, platforms[i], OCL_TYPE_GPU | OCL_TYPE_ACCELERATOR, others, out, count);
     return SHERD_OK;
-}
-
-static int opencl_list(const sherd__backend_options *opt, sherd__device_info *out, uint32_t most,
-                       uint32_t *count, sherd_diag *d)
-{
-    ocl_api a;
-    found list[SHERD__DEVICES_MAX];
-    *count = 0;
-    int err = sherd__opencl_load(&a, opt->library, d);
-    if (!err) err = find(&a, list, count, d);
-    for (uint32_t i = 0; i < *count && i < most && !err; i++) out[i] = list[i].info;
-    return err;
 }
 
 /* ---- lanes ----------------------------------------------------------------------------------- */
@@ -272,6 +251,13 @@ static int finish(void *ctx, sherd_diag *d)
     return check_queue(l->on->api.Finish(l->queue), "the device failed", d);
 }
 
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static int load(void *api, const char *file, sherd_diag *d)
+{
+    return sherd__opencl_load(api, file, d);
+}
+
 static void device_close(void *ctx)
 {
     device *v = ctx;
@@ -279,22 +265,6 @@ static void device_close(void *ctx)
     if (v->context) v->api.ReleaseContext(v->context);
     sherd__free(v);
 }
-
-static const sherd__driver driver = {
-    .name = "opencl",
-    .lane_new = lane_new,
-    .lane_free = lane_free,
-    .memory_new = memory_new,
-    .memory_free = memory_free,
-    .write = copy_in,
-    .read = copy_out,
-    .zero = zero,
-    .launch = launch,
-    .finish = finish,
-    .close = device_close,
-};
-
-/* ---- opening --------------------------------------------------------------------------------- */
 
 /* Returns the log of the compiler, which the caller frees, or NULL. */
 static char *build_log(const device *v)
@@ -311,15 +281,11 @@ static char *build_log(const device *v)
     return log;
 }
 
-/* Fails with the first line of the compiler's log. */
 static int build_failed(const device *v, int32_t code, sherd_diag *d)
 {
     char *log = build_log(v);
-    const char *line = log ? log + strspn(log, "\r\n") : "";
-    int err = sherd__fail(d, SHERD_EDEVICE, "can the driver's cache folder be written?",
-                          "the driver cannot compile the kernels: %s%s%.*s",
-                          sherd__opencl_error(code), *line ? ": " : "",
-                          strcspn(line, "\r\n") < 200 ? (int)strcspn(line, "\r\n") : 200, line);
+    int err = sherd__driver_cannot_compile(sherd__opencl_error(code), log,
+                                           "can the driver's cache folder be written?", d);
     sherd__free(log);
     return err;
 }
@@ -341,79 +307,61 @@ static int build(device *v, sherd_diag *d)
     return code ? build_failed(v, code, d) : SHERD_OK;
 }
 
-/* Chooses the memory that may be used: not all of it, since the driver, a display or other
- * processes need some. */
-static int choose_memory(const found *f, uint64_t asked, uint64_t *out, sherd_diag *d)
+static int device_open(const void *api, const sherd__driver_found *f, void **out, uint64_t *memory,
+                       sherd_diag *d)
 {
-    if (asked > f->info.memory)
-        return sherd__fail(d, SHERD_EINVAL, NULL,
-                           "memory of the device: %llu bytes of %.60s, which has %llu",
-                           (unsigned long long)asked, f->info.model,
-                           (unsigned long long)f->info.memory);
-    *out = asked ? asked : f->shared ? f->info.memory / 4 : f->info.memory / 5 * 4;
-    return SHERD_OK;
-}
-
-static int open_device(const ocl_api *a, const found *f, const sherd__backend_options *opt,
-                       sherd__driver_device *out, sherd_diag *d)
-{
-    const ocl_property properties[] = { OCL_CONTEXT_PLATFORM, (ocl_property)f->platform, 0 };
+    const ocl_property properties[] = { OCL_CONTEXT_PLATFORM, (ocl_property)f->id[0], 0 };
+    const ocl_device id = f->id[1];
     int32_t code;
-    if (f->info.unusable[0])
-        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "%s cannot be used: %s", f->info.model,
-                           f->info.unusable);
-    *out = (sherd__driver_device){ .units = f->units, .largest = f->largest, .f64 = f->f64 };
-    snprintf(out->model, sizeof out->model, "%.31s", f->info.model);
-    int err = choose_memory(f, opt->device_memory, &out->memory, d);
-    if (err) return err;
-    device *v = out->of = sherd__calloc(1, sizeof *v);
+    device *v = sherd__calloc(1, sizeof *v);
     if (!v) return sherd__fail_memory(d, "a device");
-    v->api = *a;
-    v->id = f->id;
+    v->api = *(const ocl_api *)api;
+    v->id = id;
     v->f64 = f->f64;
-    v->context = a->CreateContext(properties, 1, &f->id, NULL, NULL, &code);
-    err = check(code, "cannot open the device", d);
+    v->context = v->api.CreateContext(properties, 1, &id, NULL, NULL, &code);
+    int err = check(code, "cannot open the device", d);
     if (err) v->context = NULL;
     else err = build(v, d);
-    if (err) device_close(v);
-    return err == SHERD_ECLOSED ? SHERD_EDEVICE : err;
+    if (err) {
+        device_close(v);
+        return err;
+    }
+    *out = v;
+    *memory = f->info.memory;
+    return SHERD_OK;
 }
 
-/* Sets numbers to the devices that the options name. */
-static int choose(const sherd__backend_options *opt, uint32_t count,
-                  uint32_t numbers[SHERD__DEVICES_MAX], uint32_t *len, sherd_diag *d)
+/* ---- the backend ----------------------------------------------------------------------------- */
+
+static const sherd__driver driver = {
+    .name = "opencl",
+    .interface = "OpenCL",
+    .no_device = "install the driver of the device",
+    .api_size = sizeof(ocl_api),
+    .load = load,
+    .find = find,
+    .open = device_open,
+    .close = device_close,
+    .lane_new = lane_new,
+    .lane_free = lane_free,
+    .memory_new = memory_new,
+    .memory_free = memory_free,
+    .write = copy_in,
+    .read = copy_out,
+    .zero = zero,
+    .launch = launch,
+    .finish = finish,
+};
+
+static int opencl_list(const sherd__backend_options *opt, sherd__device_info *out, uint32_t most,
+                       uint32_t *count, sherd_diag *d)
 {
-    if (count == 0)
-        return sherd__fail(d, SHERD_EUNSUPPORTED, "install the driver of the device",
-                           "OpenCL is installed, but has no device");
-    *len = opt->all_devices ? count : opt->devices_len ? opt->devices_len : 1;
-    for (uint32_t i = 0; i < *len; i++) {
-        numbers[i] = opt->all_devices || !opt->devices_len ? i : opt->devices[i];
-        if (numbers[i] >= count)
-            return sherd__fail(d, SHERD_EINVAL, "sherd node --list-devices lists them",
-                               "there is no device %u: OpenCL has %u device%s", numbers[i], count,
-                               count == 1 ? "" : "s");
-    }
-    return SHERD_OK;
+    return sherd__accelerator_list(&driver, opt, out, most, count, d);
 }
 
 static int opencl_open(void **ctx, const sherd__backend_options *opt, sherd_diag *d)
 {
-    ocl_api a;
-    found list[SHERD__DEVICES_MAX];
-    sherd__driver_device opened[SHERD__DEVICES_MAX];
-    uint32_t count = 0, numbers[SHERD__DEVICES_MAX], len = 0, done = 0;
-    *ctx = NULL;
-    int err = sherd__opencl_load(&a, opt->library, d);
-    if (!err) err = find(&a, list, &count, d);
-    if (!err) err = choose(opt, count, numbers, &len, d);
-    while (!err && done < len) {
-        err = open_device(&a, &list[numbers[done]], opt, &opened[done], d);
-        done += !err;
-    }
-    if (!err) return sherd__accelerator_open(ctx, &driver, opened, len, opt, d);
-    while (done > 0) device_close(opened[--done].of);
-    return err;
+    return sherd__accelerator_open(ctx, &driver, opt, d);
 }
 
 const sherd__backend sherd__backend_opencl = {

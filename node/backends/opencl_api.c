@@ -1,26 +1,8 @@
 /* See opencl_api.h. */
 #include "node/backends/opencl_api.h"
 
-#include <dlfcn.h>
-#include <string.h>
-
 #include "core/diag.h"
-
-static void *open_any(const char *file)
-{
-    static const char *const names[] = { "libOpenCL.so.1", "libOpenCL.so" };
-    void *library = NULL;
-    if (file) return dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    return library;
-}
-
-static void find(void *library, const char *name, void *member)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(member, &symbol, sizeof symbol);
-}
+#include "node/backends/driver_library.h"
 
 static int lacks(const char *file, const char *name, sherd_diag *d)
 {
@@ -30,14 +12,14 @@ static int lacks(const char *file, const char *name, sherd_diag *d)
 
 int sherd__opencl_load(ocl_api *out, const char *file, sherd_diag *d)
 {
-    ocl_api a = { .library = open_any(file) };
-    if (!a.library) {
-        const char *why = dlerror();
-        return sherd__fail(d, SHERD_EUNSUPPORTED,
-                           "install the driver of the device, and ocl-icd-libopencl1 of Debian",
-                           "OpenCL cannot be loaded: %.200s", why ? why : "no reason given");
-    }
-#define FIND(name, result, parameters) find(a.library, "cl" #name, &a.name);
+    static const char *const names[] = { "libOpenCL.so.1", "libOpenCL.so", NULL };
+    ocl_api a = { .library = NULL };
+    int err =
+        sherd__driver_library(&a.library, file, names, "OpenCL",
+                              "install the driver of the device, and ocl-icd-libopencl1 of Debian",
+                              d);
+    if (err) return err;
+#define FIND(name, result, parameters) sherd__driver_symbol(a.library, "cl" #name, &a.name);
 #define NEED(name, result, parameters)                                                             \
     if (!a.name) return lacks(file, "cl" #name, d);
     OCL_REQUIRED(FIND)

@@ -39,8 +39,12 @@ SHERD__FUNCTION uint32_t sherd__kernel_bytes_right(const SHERD__GLOBAL uint8_t *
 
 SHERD__FUNCTION int32_t sherd__kernel_dot(int32_t sum, uint32_t u, uint32_t v)
 {
+#ifdef __CUDACC__
+    asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(u), "r"(v));
+#else
     for (uint32_t t = 0; t < 32; t += 8)
         sum += (int32_t)(u >> t & 255) * (int32_t)(int8_t)(uint8_t)(v >> t & 255);
+#endif
     return sum;
 }
 

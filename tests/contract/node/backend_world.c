@@ -17,11 +17,20 @@
 #include "tests/contract/node/backend_world.h"
 #include "tests/support/remote.h"
 
-static const sherd__backend *const backends[] = { &sherd__backend_cpu, &remote_backend,
-                                                  &sherd__backend_opencl, &sherd__backend_opencl };
-enum { STANDIN = 2, SYSTEM = 3 }; /* by their places in the list */
+/* Backends, by the places that ALL gives them, and their libraries in tests/system/node: those of
+ * the system come last. */
+static const struct {
+    const sherd__backend *of;
+    const char *library;
+} backends[] = {
+    { &sherd__backend_cpu, NULL },
+    { &remote_backend, NULL },
+    { &sherd__backend_opencl, "preload_opencl" },
+    { &sherd__backend_cuda, "preload_cuda" },
+    { &sherd__backend_opencl, NULL },
+};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define BACKENDS SYSTEM
+#define BACKENDS 4
 #else
 #define BACKENDS (sizeof backends / sizeof *backends)
 #endif
@@ -347,8 +356,6 @@ uint32_t residue_at(const uint8_t *p)
 
 /* ---- the suite, once for each backend -------------------------------------------------------- */
 
-static char standin[4096];
-
 /* Kernels that PoCL compiles are kept between runs, beside the tests. */
 static void make_caches(void)
 {
@@ -366,16 +373,19 @@ int backend_open_all(void **s)
     assert_int_equal(sherd__executor_new_inline(&backend_executor), SHERD_OK);
     sherd__cpu_forms_always(true);
     make_caches();
-    snprintf(standin, sizeof standin, "%s/tests/system/node/preload_opencl.so", getenv("BUILD"));
     for (size_t i = 0; i < BACKENDS; i++) {
+        const sherd__backend *b = backends[i].of;
         sherd__backend_options o = { .threads = 1, .quick = true };
-        if (i == STANDIN) o.library = standin;
+        char standin[4096];
+        snprintf(standin, sizeof standin, "%s/tests/system/node/%s.so", getenv("BUILD"),
+                 backends[i].library);
+        if (backends[i].library) o.library = standin;
         sherd_diag d = { .code = 0 };
-        if (backends[i]->open(&contexts[i], &o, &d)) {
-            print_error("%s: %s\n", backends[i]->name, d.message);
+        if (b->open(&contexts[i], &o, &d)) {
+            print_error("%s: %s\n", b->name, d.message);
             return -1;
         }
-        assert_int_equal(backends[i]->abi, SHERD__BACKEND_ABI);
+        assert_int_equal(b->abi, SHERD__BACKEND_ABI);
     }
     backend_cpu = contexts[0];
     return 0;
@@ -384,14 +394,14 @@ int backend_open_all(void **s)
 int backend_close_all(void **s)
 {
     (void)s;
-    for (size_t i = 0; i < BACKENDS; i++) backends[i]->close(contexts[i]);
+    for (size_t i = 0; i < BACKENDS; i++) backends[i].of->close(contexts[i]);
     sherd__executor_free(backend_executor);
     return 0;
 }
 
 int backend_choose(void **state)
 {
-    backend_now = backends[(uintptr_t)*state];
+    backend_now = backends[(uintptr_t)*state].of;
     backend_ctx = contexts[(uintptr_t)*state];
     return 0;
 }

@@ -31,13 +31,15 @@ int backend_choose(void **state);
 /** For all backends in the host's memory or with a test's device, which do everything: the CPU's,
  *  and tests/support/remote.h. */
 #define HOSTED(test) NAMED(test, #test, 0), NAMED(test, #test "_remote", 1)
-/** For all backends: also OpenCL over the stand-in of tests/system/node/preload_opencl.c, and over
- *  the system's library. A build with sanitizers, which the system's library does not support,
- *  leaves that out. */
+/** Those over stand-ins for drivers, of tests/system/node. */
+#define STANDINS(test)                                                                             \
+    NAMED(test, #test "_opencl_standin", 2), NAMED(test, #test "_cuda_standin", 3)
+/** For all backends: also over the system's OpenCL, except in a build with sanitizers, which that
+ *  does not support. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ALL(test) HOSTED(test), NAMED(test, #test "_standin", 2)
+#define ALL(test) HOSTED(test), STANDINS(test)
 #else
-#define ALL(test) HOSTED(test), NAMED(test, #test "_standin", 2), NAMED(test, #test "_opencl", 3)
+#define ALL(test) HOSTED(test), STANDINS(test), NAMED(test, #test "_opencl", 4)
 #endif
 /** A call of the backend, its result, and the number of calls of done. */
 typedef struct calling {

@@ -1,15 +1,26 @@
 #!/bin/sh
-# Nodes on devices, as processes: PoCL's device as an OpenCL device like any other, and a stand-in for
-# libOpenCL whose faults SHERD_TEST_OPENCL chooses (preload_opencl.c).
+# Nodes on devices, as processes: PoCL's device as an OpenCL device like any other, and stand-ins for
+# libOpenCL and libcuda whose faults an environment variable chooses (standin.h).
 . "$(dirname "$0")/../../support/tap.sh"
 B=$(cd "$R" && realpath "${BUILD:-build/plain}")
-standin="$B/tests/system/node/preload_opencl.so"
 pids=
+over() { # opencl or cuda: the stand-in that is used from here on
+    driver=$1 library=--$1-library standin="$B/tests/system/node/preload_$1.so"
+    variable=SHERD_TEST_$(echo "$1" | tr '[:lower:]' '[:upper:]')
+}
+with() { # faults of the stand-in, then a command
+    export "$variable=$1"
+    shift
+    "$@"
+    set -- $?
+    unset "$variable"
+    return "$1"
+}
 trap 'kill $pids 2>/dev/null; rm -rf "$T"' EXIT
 
 { "$S" keygen c.key && "$S" keygen n.key; } >/dev/null 2>&1 || exit 1
 echo "* key=$("$S" keygen --show c.key | grep -o 'sha256:[^ ]*') role=coordinator" >allow.txt
-is_listening() { [ -s "$1" ]; }
+listens_or_ended() { [ -s "$1" ] || none_lives "$pid"; }
 node() { # name, then options: starts a node, whose line is in NAME.txt and whose messages are in NAME.err
     name=$1
     shift
@@ -18,12 +29,13 @@ node() { # name, then options: starts a node, whose line is in NAME.txt and whos
     "$S" node --key "$name.key" --allow allow.txt "$@" >"$name.txt" 2>"$name.err" </dev/null &
     pid=$!
     pids="$pids $pid"
-    await is_listening "$name.txt"
+    await listens_or_ended "$name.txt"
+    [ -s "$name.txt" ]
 }
 refuses() { # faults, exit code, words, then options
     faults=$1 want=$2 words=$3
     shift 3
-    SHERD_TEST_OPENCL=$faults run node --key n.key --allow allow.txt --opencl-library "$standin" "$@"
+    with "$faults" run node --key n.key --allow allow.txt "$library" "$standin" "$@"
     [ $code = "$want" ] && grep -q -- "$words" err && [ ! -s out ]
 }
 
@@ -32,78 +44,120 @@ run node --list-devices
 grep -q '^opencl 0 .* processor  ' out && [ $code = 0 ]
 report $? "the system's OpenCL, which the set-up installs, has a device"
 
-export SHERD_TEST_OPENCL=devices=2
-run node --list-devices --opencl-library "$standin"
-grep -q '^opencl 0  *1.1 GB  ok  *Stand-in GPU 0$' out && grep -q '^opencl 1 .*Stand-in GPU 1$' out &&
-    [ "$(awk 'length > 80' out err | wc -l)" = 0 ]
-report $? "devices are listed in 80 columns"
+for driver in opencl cuda; do
+    over $driver
+    with devices=2 run node --list-devices "$library" "$standin"
+    grep -q "^$driver 0  *1.1 GB  ok  *Stand-in GPU 0\$" out && grep -q "^$driver 1 .*Stand-in GPU 1\$" out &&
+        [ "$(awk 'length > 80' out err | wc -l)" = 0 ]
+    report $? "devices of $driver are listed in 80 columns"
 
-run node --list-devices --opencl-library "$standin" --json
-/usr/bin/python3 - out <<'END'
+    with devices=2 run node --list-devices "$library" "$standin" --json
+    /usr/bin/python3 - out $driver <<'END'
 import json, sys
 r = json.load(open(sys.argv[1]))
 assert [x["number"] for x in r["devices"]] == [0, 1] and r["missing"] is None, r
-assert r["devices"][1]["driver"] == "Stand-in 1.0" and r["devices"][1]["usable"], r
+driver = {"opencl": "Stand-in 1.0", "cuda": "CUDA 12.4, compute capability 9.0"}[sys.argv[2]]
+assert r["devices"][1]["driver"] == driver and r["devices"][1]["usable"], r
 END
-report $? "--json lists them, too"
+    report $? "--json lists them, too"
 
-SHERD_TEST_OPENCL=abort run node --list-devices --opencl-library "$standin"
-[ $code = 0 ] && grep -q "the driver of opencl ends the process" err
-report $? "a driver that aborts ends another process"
-
-unset SHERD_TEST_OPENCL
-good=0
-refuses '' 2 'there is no device 3: OpenCL has 1 device' --backend opencl --device 3 || good=1
-refuses '' 2 "expected numbers, found 'a'" --backend opencl --device a || good=1
-refuses '' 2 "expected numbers, found '0,0'" --backend opencl --device 0,0 || good=1
-refuses '' 2 'backend cpu has no devices' --backend cpu --device 0 || good=1
-refuses '' 2 '5368709120 bytes of Stand-in GPU 0' --backend opencl --device-memory 5G || good=1
-refuses old 2 'it has no OpenCL 1.2' --backend opencl || good=1
-refuses busy 2 'others may use it alone' --backend opencl || good=1
-refuses none 2 'has no device' --backend opencl || good=1
-refuses nobuild 1 'cannot write to the cache' --backend opencl || good=1
-refuses wrong=2 1 'computes wrongly' --backend opencl || good=1
-refuses abort 1 'ends the process' --backend opencl || good=1
-refuses crash=3 1 'ends the process' --backend opencl || good=1
-refuses stuck 1 'does not answer' --backend opencl --probe-timeout 0.5 || good=1
-refuses '' 2 '--record cannot be combined with --fallback cpu' --fallback cpu --record seen || good=1
-for address in 10.0.0.5:7001 '[::1]:7001'; do
-    refuses '' 2 'must listen on the same port' --fallback cpu --listen :0 --advertise "$address" || good=1
+    with abort run node --list-devices "$library" "$standin"
+    [ $code = 0 ] && grep -q "the driver of $driver ends the process" err
+    report $? "a driver of $driver that aborts ends another process"
 done
-standin=$B/tests/system/node/preload_opencl_lacking.so
-refuses '' 2 'has no function clFinish' --backend opencl || good=1
-standin=/nothing
-refuses '' 2 'OpenCL cannot be loaded: /nothing' --backend opencl || good=1
-standin=$B/tests/system/node/preload_opencl.so
+
+# Columns: faults, exit code, options, words.
+good=0
+for driver in opencl cuda; do
+    over $driver
+    while IFS='|' read -r faults want options words; do
+        [ "$want" ] || continue
+        # shellcheck disable=SC2086
+        refuses "$faults" "$want" "$words" --backend $driver $options || { good=1 && echo "# $driver $faults $options"; }
+    done <<END
+|2|--device 3|there is no device 3: .* has 1 device
+|2|--device a|expected numbers, found 'a'
+|2|--device 0,0|expected numbers, found '0,0'
+|2|--device-memory 5G|5368709120 bytes of Stand-in GPU 0
+|2|--fallback cpu --record seen|--record cannot be combined with --fallback cpu
+|2|--fallback cpu --listen :0 --advertise 10.0.0.5:7001|must listen on the same port
+|2|--fallback cpu --listen :0 --advertise [::1]:7001|must listen on the same port
+none|2||has no device
+wrong=2|1||computes wrongly
+abort|1||the driver of $driver ends the process
+crash=3|1||ends the process
+stuck|1|--probe-timeout 0.5|does not answer
+$([ $driver = opencl ] || cat <<'CUDA'
+old|2||its compute capability is 7.0, and 7.5 is required
+driver=10020|2||supports CUDA 10.2: CUDA 11.0 is required
+prohibited|2||its compute mode is prohibited
+exclusive|2||another process has it, and its compute mode is exclusive
+nobuild|1||INVALID_PTX: ptxas fatal: no memory
+init=304|1||CUDA_ERROR_OPERATING_SYSTEM
+init=803|1||CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
+lost=1,code=214|1||CUDA_ERROR_ECC_UNCORRECTABLE
+taken=1000000000|1|--device-memory 500M|that others do not use
+CUDA
+)
+$([ $driver = cuda ] || cat <<'OPENCL'
+old|2||it has no OpenCL 1.2
+busy|2||others may use it alone
+nobuild|1||cannot write to the cache
+OPENCL
+)
+END
+    standin=$B/tests/system/node/preload_${driver}_lacking.so
+    refuses '' 2 "has no function c[lu]" --backend $driver || good=1
+    standin=/nothing
+    refuses '' 2 "cannot be loaded: /nothing" --backend $driver || good=1
+done
+refuses '' 2 'backend cpu has no devices' --backend cpu --device 0 || good=1
 report $good "what cannot be used is one sentence and the right exit code"
 
 # --- choice ----------------------------------------------------------------------------------------
 backend_of() { "$S" cluster status --nodes "$1.txt" --key c.key --json >state 2>>err && grep -o '"backend":"[a-z]*"' state; }
-node auto --opencl-library "$standin" && [ "$(backend_of auto)" = '"backend":"opencl"' ]
-report $? "auto chooses a GPU that passes its self-test"
-kill "$pid" && wait "$pid" # its status: 0
-report $? "a node on a device ends on SIGTERM"
+for driver in opencl cuda; do
+    over $driver
+    old='its compute capability is 7.0, and 7.5 is required'
+    [ $driver = cuda ] || old='it has no OpenCL 1.2'
+    node auto "$library" "$standin" && [ "$(backend_of auto)" = "\"backend\":\"$driver\"" ]
+    report $? "auto chooses a GPU of $driver that passes its self-test"
+    kill "$pid" && wait "$pid" # its status: 0
+    report $? "a node on a device ends on SIGTERM"
 
-SHERD_TEST_OPENCL=cpu node auto --opencl-library "$standin" -v && [ "$(backend_of auto)" = '"backend":"cpu"' ] &&
+    with abort node auto "$library" "$standin" && [ "$(backend_of auto)" = '"backend":"cpu"' ] &&
+        grep -q "computing on the processor: the driver of $driver ends the process" auto.err
+    report $? "a driver that fails is a warning, and the node computes on the processor"
+    kill "$pid"
+
+    with chatty node auto "$library" "$standin" && [ "$(backend_of auto)" = "\"backend\":\"$driver\"" ] &&
+        [ "$(wc -l <auto.txt)" = 1 ] && grep -q '^driver$' auto.err
+    report $? "what a driver prints goes to standard error"
+    kill "$pid"
+    with devices=3,old=2 node auto "$library" "$standin" && [ "$(backend_of auto)" = "\"backend\":\"$driver\"" ] &&
+        grep -q "computing on $driver 2, Stand-in GPU 2: Stand-in GPU 0 cannot be used: $old" auto.err
+    report $? "auto uses the first GPU that is usable, and says why it is not the first one"
+    kill "$pid"
+    with old node auto "$library" "$standin" && [ "$(backend_of auto)" = '"backend":"cpu"' ] &&
+        grep -q "computing on the processor: Stand-in GPU 0 cannot be used: $old" auto.err
+    report $? "a GPU that cannot be used is a warning, and the node computes on the processor"
+    kill "$pid"
+done
+
+over opencl
+with cpu node auto "$library" "$standin" -v && [ "$(backend_of auto)" = '"backend":"cpu"' ] &&
     grep -q 'computing on the processor: opencl has no device but the processor' auto.err
 report $? "auto does not choose a processor, and says why it computes without a GPU"
 kill "$pid"
-SHERD_TEST_OPENCL=abort node auto --opencl-library "$standin" && [ "$(backend_of auto)" = '"backend":"cpu"' ] &&
-    grep -q 'computing on the processor: the driver of opencl ends the process' auto.err
-report $? "a driver that fails is a warning, and the node computes on the processor"
-kill "$pid"
 
-SHERD_TEST_OPENCL=chatty node auto --opencl-library "$standin" && [ "$(backend_of auto)" = '"backend":"opencl"' ] &&
-    [ "$(wc -l <auto.txt)" = 1 ] && grep -q '^driver$' auto.err
-report $? "what a driver prints goes to standard error"
+both() { node auto "$library" "$standin" --opencl-library "$B/tests/system/node/preload_opencl.so" "$@"; }
+over cuda
+both && [ "$(backend_of auto)" = '"backend":"cuda"' ] && ! grep -q 'computing on' auto.err
+report $? "auto tries CUDA before OpenCL"
 kill "$pid"
-SHERD_TEST_OPENCL=devices=3,old=2 node auto --opencl-library "$standin" && [ "$(backend_of auto)" = '"backend":"opencl"' ] &&
-    grep -q 'computing on opencl 2, Stand-in GPU 2: Stand-in GPU 0 cannot be used: it has no OpenCL 1.2' auto.err
-report $? "auto uses the first GPU that is usable, and says why it is not the first one"
-kill "$pid"
-SHERD_TEST_OPENCL=old node auto --opencl-library "$standin" && [ "$(backend_of auto)" = '"backend":"cpu"' ] &&
-    grep -q 'computing on the processor: Stand-in GPU 0 cannot be used: it has no OpenCL 1.2' auto.err
-report $? "a GPU that cannot be used is a warning, and the node computes on the processor"
+with abort both && [ "$(backend_of auto)" = '"backend":"opencl"' ] &&
+    grep -q 'computing on opencl: the driver of cuda ends the process' auto.err
+report $? "auto uses OpenCL where CUDA's driver fails, and says why"
 kill "$pid"
 
 # --- the same bits ---------------------------------------------------------------------------------
@@ -115,11 +169,13 @@ np.save('b.npy', rng.standard_normal((90, 70)))
 np.save('i.npy', rng.integers(-9, 9, (40, 50)))
 np.save('x.npy', rng.standard_normal((60, 50)))"
 node one --backend cpu --domain one && node two --backend cpu --domain two && node three --backend cpu --domain three &&
-    node pocl --backend opencl --domain pocl && node standin --opencl-library "$standin" --domain standin
-report $? "nodes on processors, PoCL and the stand-in start"
+    node pocl --backend opencl --domain pocl && node cuda "$library" "$standin" --domain cuda
+good=$?
+over opencl
+node standin "$library" "$standin" --domain standin || good=1
+report $good "nodes on processors, PoCL and the stand-ins start"
 cat one.txt two.txt three.txt >cpus.txt
-cat one.txt pocl.txt standin.txt >mixed.txt
-cat pocl.txt >device.txt
+cat one.txt pocl.txt cuda.txt standin.txt >mixed.txt
 use() { # file of nodes, result, then the verb and its options
     nodes=$1 to=$2
     shift 2
@@ -144,8 +200,10 @@ report $good "exact products of every kind have the same bits on processors and 
 
 good=0
 for op in exp tanh sigmoid relu square; do
-    use cpus.txt cpus.npy apply $op x.npy && use device.txt device.npy apply $op x.npy &&
-        cmp -s cpus.npy device.npy || good=1
+    use cpus.txt cpus.npy apply $op x.npy || good=1
+    for device in pocl cuda; do
+        use $device.txt device.npy apply $op x.npy && cmp -s cpus.npy device.npy || good=1
+    done
 done
 report $good "element-wise functions have the same bits on processors and devices"
 
@@ -164,7 +222,7 @@ rng = np.random.default_rng(2)
 np.save('tall.npy', rng.integers(-99, 99, (700, 600)))
 np.save('wide.npy', rng.integers(-99, 99, (600, 1100)))"
 use one.txt cpus.npy multiply tall.npy wide.npy --scheme plain --bits 8 # B has 5.3 MB in float64
-node small --opencl-library "$standin" --device-memory 4M
+node small "$library" "$standin" --device-memory 4M
 use small.txt mixed.npy multiply tall.npy wide.npy --scheme plain --bits 8 && cmp -s cpus.npy mixed.npy &&
     kill "$pid" && wait "$pid"
 report $? "a device with little memory gets smaller cells"
@@ -179,18 +237,21 @@ lost_with() { # the same, until the node has lost its device; every result must 
     await says "$@" && [ ! -e differs ]
 }
 use cpus.txt want.npy multiply a.npy b.npy --scheme plain --bits 24
-for fault in hang lost; do
-    SHERD_TEST_OPENCL=$fault=35 node bad --opencl-library "$standin" --device-timeout 1
-    cat bad.txt one.txt >both.txt
-    lost_with 'the node has no device left' bad.err
-    lost=$?
-    wait "$pid"
-    ended=$?
-    [ $lost = 0 ] && [ $ended = 1 ]
-    report $? "a node whose device fails ($fault) ends, and the job has the same bits"
+for driver in opencl cuda; do
+    over $driver
+    for fault in hang lost; do
+        with $fault=35 node bad "$library" "$standin" --device-timeout 1
+        cat bad.txt one.txt >both.txt
+        lost_with 'the node has no device left' bad.err
+        lost=$?
+        wait "$pid"
+        ended=$?
+        [ $lost = 0 ] && [ $ended = 1 ]
+        report $? "a node whose device of $driver fails ($fault) ends, and the job has the same bits"
+    done
 done
 
-SHERD_TEST_OPENCL=hang=35 node safe --opencl-library "$standin" --device-timeout 1 --fallback cpu
+with hang=35 node safe "$library" "$standin" --device-timeout 1 --fallback cpu
 cat safe.txt one.txt >both.txt
 lost_with 'serving on the processor' safe.err && [ "$(backend_of safe)" = '"backend":"cpu"' ] &&
     [ "$(wc -l <safe.txt)" = 1 ]
@@ -198,7 +259,7 @@ report $? "with --fallback cpu the node continues with the same key and address"
 kill "$pid" && wait "$pid"
 report $? "it ends on SIGTERM after that"
 
-SHERD_TEST_OPENCL=lost=35 node safe --opencl-library "$standin" --fallback cpu
+with lost=35 node safe "$library" "$standin" --fallback cpu
 cat safe.txt one.txt >both.txt
 lost_with 'continuing on the processor' safe.err
 kill "$pid"
@@ -217,13 +278,13 @@ says_beside() { # words, file: multiplies twice at the same time, and looks for 
     grep -q "$1" "$2"
 }
 rm -f differs
-SHERD_TEST_OPENCL=hang=45,lost=46 node pair --opencl-library "$standin" --device-timeout 60 --fallback cpu
+with hang=45,lost=46 node pair "$library" "$standin" --device-timeout 60 --fallback cpu
 cat pair.txt one.txt >both.txt
 await says_beside 'serving on the processor' pair.err && [ ! -e differs ] &&
     grep -q 'the node has no device left' pair.err && [ "$(backend_of pair)" = '"backend":"cpu"' ]
 report $? "with --fallback cpu a node whose device is lost while a call hangs continues"
 kill "$pid" && wait "$pid"
-node safe --opencl-library "$standin" --fallback cpu && kill "$pid" && wait "$pid"
+node safe "$library" "$standin" --fallback cpu && kill "$pid" && wait "$pid"
 report $? "and before"
 
 # --- doctor ----------------------------------------------------------------------------------------

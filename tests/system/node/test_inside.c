@@ -259,8 +259,9 @@ static void invalid_options_are_refused(void **state)
     WITH(domain, "", SHERD_EINVAL, "domain \"\"");
     WITH(backend, "abacus", SHERD_EUNSUPPORTED, "abacus");
     assert_string_equal(sherd_backend_name(0), "cpu");
-    assert_string_equal(sherd_backend_name(1), "opencl");
-    assert_null(sherd_backend_name(2));
+    assert_string_equal(sherd_backend_name(1), "cuda");
+    assert_string_equal(sherd_backend_name(2), "opencl");
+    assert_null(sherd_backend_name(3));
     WITH(devices, "0", SHERD_EINVAL, "this machine has no GPU");
     WITH(devices, "one", SHERD_EINVAL, "found 'one'");
     WITH(allow, NULL, SHERD_EINVAL, "no allow-list");

@@ -1,0 +1,3 @@
+/* The stand-in without a required function. */
+#define STANDIN_WITHOUT_UNLOAD
+#include "tests/system/node/preload_cuda.c"

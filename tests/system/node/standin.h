@@ -1,0 +1,165 @@
+/*
+ * What stand-ins for libraries of drivers share: faults that an environment variable chooses, as
+ * words that are separated by commas, memory, and kernels, which are the host's compilation of
+ * ours.
+ *
+ *   devices=N   number of devices (1)         memory=N    bytes of each device (1 GiB)
+ *   old=N       the first N (1) are too old   none        there is no device
+ *   nobuild     kernels are not compiled      abort       the driver aborts when it is asked
+ *   chatty      it prints to descriptor 1     stuck       it does not answer
+ *   full=N      allocation N finds no memory  crash=N     with launch N the process ends
+ *   fail=N      launch N fails                lost=N      with launch N the device is lost
+ *   hang=N      launch N does not end         wrong=N     launch N spoils a byte of its result
+ *   gone        the next launch loses it
+ *
+ * Allocations and launches are counted from 1 in each process. Kernels run when they are started.
+ * standin_dirty counts memory that was freed although it still held a number.
+ *
+ * A stand-in defines STANDIN_VARIABLE, the name of its variable, and includes this once.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/backends/kernels/kernels.h"
+#include "node/backends/kernels_text.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define DEVICES_MAX 8
+
+typedef struct standin_memory {
+    uint8_t *bytes;
+    size_t len;
+    struct standin_memory *next;
+} standin_memory;
+
+typedef void standin_kernel(const uint8_t *, const uint8_t *, uint8_t *, uint32_t *,
+                            const sherd__kernel_job, uint32_t, uint32_t);
+
+/* All memory, which is not a leak when a device was given up. */
+static standin_memory *all_memory;
+static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_uint allocations, launches, dirty;
+static atomic_bool lost;
+
+EXPORT unsigned standin_dirty(void);
+EXPORT unsigned standin_launches(void);
+EXPORT void standin_reset(void);
+
+/* Counts from 1 again. */
+void standin_reset(void)
+{
+    atomic_store(&allocations, 0);
+    atomic_store(&launches, 0);
+    atomic_store(&dirty, 0);
+    atomic_store(&lost, false);
+}
+
+unsigned standin_dirty(void)
+{
+    return atomic_load(&dirty);
+}
+
+unsigned standin_launches(void)
+{
+    return atomic_load(&launches);
+}
+
+/* Returns the value of a word of the variable; 1 if it has none, 0 if it is not there. */
+static unsigned long long word(const char *name)
+{
+    const char *at = getenv(STANDIN_VARIABLE);
+    size_t len = strlen(name);
+    for (; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        if (strncmp(at, name, len) != 0) continue;
+        if (at[len] == '=') return strtoull(at + len + 1, NULL, 10);
+        if (at[len] == ',' || at[len] == '\0') return 1;
+    }
+    return 0;
+}
+
+static _Noreturn void never(void)
+{
+    for (;;) pause();
+}
+
+/* The first function that is called. */
+static void begin(void)
+{
+    if (word("abort")) abort();
+    if (word("chatty") && write(STDOUT_FILENO, "driver\n", 7) != 7) abort();
+    if (word("stuck")) never();
+}
+
+static unsigned devices_count(void)
+{
+    const unsigned n = word("devices") ? (unsigned)word("devices") : 1;
+    return n < DEVICES_MAX ? n : DEVICES_MAX;
+}
+
+static uint64_t device_memory(void)
+{
+    return word("memory") ? word("memory") : (uint64_t)1 << 30;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Counts an allocation; returns whether it finds memory. */
+static bool has_memory(void)
+{
+    return atomic_fetch_add(&allocations, 1) + 1 != word("full");
+}
+
+static void memory_add(standin_memory *m)
+{
+    pthread_mutex_lock(&memory_lock);
+    m->next = all_memory;
+    all_memory = m;
+    pthread_mutex_unlock(&memory_lock);
+}
+
+static void memory_remove(const standin_memory *m)
+{
+    size_t i = 0;
+    while (i < m->len && !m->bytes[i]) i++;
+    if (i < m->len && m->len > 64) atomic_fetch_add(&dirty, 1); /* 64: the word for bad values */
+    pthread_mutex_lock(&memory_lock);
+    standin_memory **at = &all_memory;
+    while (*at != m) at = &(*at)->next;
+    *at = m->next;
+    pthread_mutex_unlock(&memory_lock);
+}
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+static standin_kernel *kernel_named(const char *name)
+{
+    if (strcmp(name, "sherd__kernel_map") == 0) return sherd__kernel_map;
+    if (strcmp(name, "sherd__kernel_product_f64") == 0) return sherd__kernel_product_f64;
+    if (strcmp(name, "sherd__kernel_product_residues") == 0) return sherd__kernel_product_residues;
+    if (strcmp(name, "sherd__kernel_product_bytes") == 0) return sherd__kernel_product_bytes;
+    abort();
+}
+
+/* Counts a launch, and returns its number. */
+static unsigned begin_launch(void)
+{
+    const unsigned n = atomic_fetch_add(&launches, 1) + 1;
+    if (n == word("crash")) abort();
+    if (n == word("lost") || word("gone")) atomic_store(&lost, true);
+    return n;
+}
+
+static void run_launch(unsigned n, standin_kernel *run, standin_memory *const memory[4],
+                       const sherd__kernel_job *job, const size_t groups[2])
+{
+    for (size_t y = 0; y < groups[1]; y++)
+        for (size_t x = 0; x < groups[0]; x++)
+            run(memory[0]->bytes, memory[1]->bytes, memory[2]->bytes,
+                (uint32_t *)(void *)memory[3]->bytes, *job, (uint32_t)x, (uint32_t)y);
+    if (n == word("wrong")) memory[2]->bytes[memory[2]->len / 2] ^= 1;
+}

@@ -1,0 +1,178 @@
+/*
+ * What differs between drivers of devices, over stand-ins for these: what cannot be used, how
+ * devices are described, and which errors mean that a device is lost.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/node/standins.h"
+
+static void a_device_without_float64_declares_residues_and_bytes(void **s)
+{
+    (void)s;
+    uint32_t count;
+    void *ctx = opened("nof64");
+    const sherd__device *v = backend->devices(ctx, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(v->does, SHERD__DOES_RESIDUES | SHERD__DOES_BYTES);
+    assert_true(v->residue_gflops > 0 && v->byte_gops > 0);
+    sherd__fragment *f = block_new();
+    sherd__handle h = held(ctx, f);
+    calling c;
+    assert_int_equal(call_once(ctx, &c, h), SHERD_EUNSUPPORTED);
+    backend->drop(ctx, &h);
+    backend->close(ctx);
+    sherd__fragment_free(f);
+}
+
+static void resources_that_lack_when_a_kernel_ends_are_a_failure_of_the_device(void **s)
+{
+    (void)s;
+    char faults[32];
+    snprintf(faults, sizeof faults, "short=%u", launches_of_open() + 1);
+    void *ctx = opened(faults);
+    sherd__fragment *f = block_new();
+    sherd__handle h = held(ctx, f);
+    calling c;
+    assert_int_equal(call_once(ctx, &c, h), SHERD_EDEVICE);
+    assert_false(c.call.lost);
+    assert_int_equal(call_once(ctx, &c, h), SHERD_OK);
+    backend->drop(ctx, &h);
+    backend->close(ctx);
+    sherd__fragment_free(f);
+}
+
+static void what_cannot_be_used_is_named(void **s)
+{
+    (void)s;
+    static const struct {
+        int over;
+        const char *faults;
+        uint64_t memory;
+        int err;
+        const char *words;
+    } cases[] = {
+        { STANDIN_OPENCL, "none", 0, SHERD_EUNSUPPORTED, "OpenCL is installed, but has no device" },
+        { STANDIN_OPENCL, "old", 0, SHERD_EUNSUPPORTED,
+          "Stand-in GPU 0 cannot be used: it has no OpenCL 1.2" },
+        { STANDIN_OPENCL, "busy", 0, SHERD_EUNSUPPORTED,
+          "it is not available: others may use it alone" },
+        { STANDIN_OPENCL, "nobuild", 0, SHERD_EDEVICE,
+          "CL_BUILD_PROGRAM_FAILURE: cannot write to the cache" },
+        { STANDIN_OPENCL, "memory=1000000", 2000000, SHERD_EINVAL,
+          "2000000 bytes of Stand-in GPU 0, which has 1000000" },
+        { STANDIN_OPENCL, "full=1", 0, SHERD_ENOMEM, "cannot allocate memory of the device" },
+        { STANDIN_OPENCL, "largest=4096", 0, SHERD_ENOMEM,
+          "the device has at most 4096 in one piece" },
+        { STANDIN_OPENCL, "lost=1", 0, SHERD_EDEVICE, "CL_DEVICE_NOT_AVAILABLE" },
+        { STANDIN_CUDA, "none", 0, SHERD_EUNSUPPORTED, "CUDA is installed, but has no device" },
+        { STANDIN_CUDA, "driver=10020", 0, SHERD_EUNSUPPORTED,
+          "the driver supports CUDA 10.2: CUDA 11.0 is required" },
+        { STANDIN_CUDA, "old", 0, SHERD_EUNSUPPORTED,
+          "Stand-in GPU 0 cannot be used: its compute capability is 7.0, and 7.5 is required" },
+        { STANDIN_CUDA, "prohibited", 0, SHERD_EUNSUPPORTED, "its compute mode is prohibited" },
+        { STANDIN_CUDA, "exclusive", 0, SHERD_EUNSUPPORTED,
+          "another process has it, and its compute mode is exclusive" },
+        { STANDIN_CUDA, "init=803", 0, SHERD_EDEVICE,
+          "CUDA cannot be used: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)" },
+        { STANDIN_CUDA, "init=999", 0, SHERD_EDEVICE, "CUDA_ERROR_UNKNOWN (999)" },
+        { STANDIN_CUDA, "nobuild", 0, SHERD_EDEVICE,
+          "the driver cannot compile the kernels: CUDA_ERROR_INVALID_PTX: ptxas fatal: no memory" },
+        { STANDIN_CUDA, "memory=1000000", 2000000, SHERD_EINVAL,
+          "2000000 bytes of Stand-in GPU 0, which has 1000000" },
+        { STANDIN_CUDA, "memory=3000000,taken=2000000", 2000000, SHERD_ENOMEM,
+          "2000000 bytes of Stand-in GPU 0, which has 1000000 that others do not use" },
+        { STANDIN_CUDA, "full=1", 0, SHERD_ENOMEM, "cannot allocate memory of the device" },
+        { STANDIN_CUDA, "lost=1", 0, SHERD_EDEVICE, "CUDA_ERROR_LAUNCH_FAILED (719)" },
+        { STANDIN_CUDA, "lost=1,code=214", 0, SHERD_EDEVICE, "CUDA_ERROR_ECC_UNCORRECTABLE (214)" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        void *ctx;
+        sherd_diag d;
+        const sherd__backend_options o = { .device_memory = cases[i].memory };
+        if (&standins[cases[i].over] != on) continue;
+        assert_int_equal(open_with(&ctx, cases[i].faults, o, &d), cases[i].err);
+        if (!strstr(d.message, cases[i].words)) fail_msg("%s", d.message);
+        assert_null(ctx);
+    }
+}
+
+/* What others use does not count. */
+static void a_cuda_device_has_the_memory_that_is_free(void **s)
+{
+    (void)s;
+    uint32_t count;
+    void *ctx = opened("memory=30000000,taken=10000000");
+    assert_int_equal(backend->devices(ctx, &count)->memory, 16000000);
+    backend->close(ctx);
+}
+
+/* Errors of CUDA after which its context answers nothing else, and those that end one call. */
+static void errors_of_cuda_lose_the_device_or_end_a_call(void **s)
+{
+    (void)s;
+    static const struct {
+        unsigned code;
+        int err;
+        bool lost;
+    } cases[] = {
+        { 700, SHERD_EDEVICE, true },  { 719, SHERD_EDEVICE, true }, { 214, SHERD_EDEVICE, true },
+        { 46, SHERD_EDEVICE, true },   { 702, SHERD_EDEVICE, true }, { 716, SHERD_EDEVICE, true },
+        { 4, SHERD_EDEVICE, true },    { 999, SHERD_EDEVICE, true }, { 2, SHERD_ENOMEM, false },
+        { 701, SHERD_EDEVICE, false }, { 1, SHERD_EDEVICE, false },
+    };
+    sherd__fragment *f = block_new();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char faults[32];
+        calling c;
+        snprintf(faults, sizeof faults, "lost=%u,code=%u", launches_of_open() + 1, cases[i].code);
+        void *ctx = opened(faults);
+        sherd__handle h = held(ctx, f);
+        assert_int_equal(call_once(ctx, &c, h), cases[i].err);
+        assert_int_equal(c.call.lost, cases[i].lost);
+        backend->drop(ctx, &h);
+        backend->close(ctx);
+    }
+    sherd__fragment_free(f);
+}
+
+static void devices_are_listed_with_what_they_are(void **s)
+{
+    (void)s;
+    sherd__device_info list[4];
+    uint32_t count;
+    sherd_diag d = { .code = 0 };
+    const sherd__backend_options o = { .library = standin_path(on->file) };
+    const bool cuda = on == &standins[STANDIN_CUDA];
+    set_faults("devices=2,cpu,memory=4096");
+    assert_int_equal(backend->list(&o, list, 4, &count, &d), SHERD_OK);
+    assert_int_equal(count, 2);
+    assert_string_equal(list[1].model, "Stand-in GPU 1");
+    assert_string_equal(list[1].driver,
+                        cuda ? "CUDA 12.4, compute capability 9.0" : "Stand-in 1.0");
+    assert_int_equal(list[1].memory, 4096);
+    assert_int_equal(list[1].processor, !cuda);
+    assert_string_equal(list[1].unusable, "");
+    set_faults("none");
+    assert_int_equal(backend->list(&o, list, 4, &count, &d), SHERD_OK);
+    assert_int_equal(count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        OVER_OPENCL(a_device_without_float64_declares_residues_and_bytes),
+        OVER_OPENCL(resources_that_lack_when_a_kernel_ends_are_a_failure_of_the_device),
+        OVER_BOTH(what_cannot_be_used_is_named),
+        OVER_BOTH(devices_are_listed_with_what_they_are),
+        OVER_CUDA(a_cuda_device_has_the_memory_that_is_free),
+        OVER_CUDA(errors_of_cuda_lose_the_device_or_end_a_call),
+    };
+    return cmocka_run_group_tests_name("node/drivers", tests, standins_open, standins_close);
+}
