@@ -89,12 +89,12 @@ static inline void hub_close(hub *h)
  * which may be NULL, meanwhile: a node ends the session of a peer that is silent for seconds. */
 #define hub_wait_beside(h, other, value, want, ms)                                                 \
     do {                                                                                           \
-        hub *beside = (other);                                                                     \
+        hub *second = (other);                                                                     \
         (h)->late = false;                                                                         \
         uv_timer_start(&(h)->limit, hub_late, (ms), 0);                                            \
         while ((value) < (want) && !(h)->late) {                                                   \
             uv_run(&(h)->loop, UV_RUN_ONCE);                                                       \
-            if (beside) uv_run(&beside->loop, UV_RUN_NOWAIT);                                      \
+            if (second) uv_run(&second->loop, UV_RUN_NOWAIT);                                      \
         }                                                                                          \
         uv_timer_stop(&(h)->limit);                                                                \
         if ((value) < (want))                                                                      \
