@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures sherd's nodes on a device: bench/card.py [options] -o card.json
+"""Measures sherd's nodes on a device: bench/device.py [options] -o device.json
 
 It needs the command and Python, no numpy and no network but loopback, so that it runs from a bundle
-(`make bundle`) on a machine that has a driver only: card.py --sherd bundle/bin/sherd -o card.json.
+(`make bundle`) on a machine that has a driver only: device.py --sherd bundle/bin/sherd -o device.json.
 Every exact product is also computed by a node on the processor, which must give the same bytes.
 Sizes whose estimate exceeds the time left are omitted, and named.
 """
@@ -57,7 +57,7 @@ def digest(path):
     return h.hexdigest()
 
 
-class Card:
+class Measurement:
     def __init__(self, args, folder):
         self.sherd, self.args, self.folder = str(pathlib.Path(args.sherd).resolve()), args, folder
         self.env = {**os.environ, "XDG_STATE_HOME": str(folder)}
@@ -73,7 +73,7 @@ class Card:
         )
         if done.returncode:
             raise SystemExit(
-                f"card.py: sherd {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}"
+                f"device.py: sherd {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}"
             )
         return done.stdout
 
@@ -97,7 +97,7 @@ class Card:
         self.lines[name] = process.stdout.readline()
         if not self.lines[name]:
             raise SystemExit(
-                f"card.py: {name}: {(self.folder / f'{name}.log').read_text().strip()}"
+                f"device.py: {name}: {(self.folder / f'{name}.log').read_text().strip()}"
             )
 
     def over(self, names):
@@ -133,11 +133,15 @@ class Card:
 
     def products(self, n):
         """All products of one size; each takes at most nine times that of half of the size."""
-        made, wanted = [], {}
+        made, wanted, began = [], {}, time.monotonic()
+        if self.estimate.get("wanted", 0) > self.left():
+            self.omitted.append(f"all of {n}")
+            return made
         for bits, options in EXACT.items():
             matrix(self.folder / f"a{bits}.npy", n, bits)
             matrix(self.folder / f"b{bits}.npy", n, bits)
             wanted[bits] = self.product("wanted", bits, ("cpu",), options, n)["sha256"]
+        self.estimate["wanted"] = 9 * (time.monotonic() - began)
         for name, bits, nodes, options in PRODUCTS:
             if self.estimate.get(name, 0) > self.left():
                 self.omitted.append(f"{name} {n}")
@@ -145,7 +149,7 @@ class Card:
             began = time.monotonic()
             made.append(self.product(name, bits, nodes, options, n))
             if name != "float64" and made[-1]["sha256"] != wanted[bits]:
-                raise SystemExit(f"card.py: {name}, n = {n}: other bits than on the processor")
+                raise SystemExit(f"device.py: {name}, n = {n}: other bits than on the processor")
             self.estimate[name] = 9 * (time.monotonic() - began)
             print(f"{name:12} {n:6} {made[-1]['seconds'][0]:9.3f} s", file=sys.stderr)
         return made
@@ -166,7 +170,7 @@ class Card:
         usable = [d for d in listed if d["usable"] and self.args.backend in ("auto", d["backend"])]
         chosen = next((d for d in usable if d["number"] == self.args.device), None)
         if not chosen:
-            raise SystemExit("card.py: no usable device: sherd node --list-devices says why")
+            raise SystemExit("device.py: no usable device: sherd node --list-devices says why")
         memory = str(self.args.device_memory or chosen["memory"] // 4)
         on = (
             "--backend",
@@ -183,12 +187,12 @@ class Card:
         self.estimate = {}
         sizes = QUICK if self.args.quick else SIZES
         return {
-            "schema": "sherd/card/1",
+            "schema": "sherd/device/1",
             "sherd": self.run("version").split("\n")[0],
             "device": chosen,
             "nodes": state["nodes"],
-            "products": [p for size in sizes if self.left() > 0 for p in self.products(size)],
             "trainings": [self.training(*t) for t in TRAININGS if self.left() > 0],
+            "products": [p for size in sizes if self.left() > 0 for p in self.products(size)],
             "omitted": self.omitted,
         }
 
@@ -216,11 +220,11 @@ def main():
     parser.add_argument("--quick", action="store_true", help="small sizes")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        card = Card(args, pathlib.Path(folder))
+        measurement = Measurement(args, pathlib.Path(folder))
         try:
-            made = card.measure()
+            made = measurement.measure()
         finally:
-            card.close()
+            measurement.close()
     pathlib.Path(args.output).write_text(json.dumps(made, indent=1) + "\n")
 
 

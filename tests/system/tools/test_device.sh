@@ -1,10 +1,10 @@
 #!/bin/sh
-# bench/card.py, which measures nodes on a device, with small sizes on PoCL. Writes TAP.
+# bench/device.py, which measures nodes on a device, with small sizes on PoCL. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
-/usr/bin/python3 "$R/bench/card.py" --sherd "$S" --quick --runs 1 -o card.json >out 2>err
+/usr/bin/python3 "$R/bench/device.py" --sherd "$S" --quick --runs 1 -o device.json >out 2>err
 code=$?
-[ $code = 0 ] && /usr/bin/python3 - card.json <<'END'
+[ $code = 0 ] && /usr/bin/python3 - device.json <<'END'
 import json, sys
 r = json.load(open(sys.argv[1]))
 assert r["device"]["usable"] and len(r["nodes"]) == 2, r
@@ -18,11 +18,11 @@ assert r["omitted"] == [], r
 END
 report $? "products and trainings on a device are measured, and exact products have the processor's bits"
 
-run_card() { /usr/bin/python3 "$R/bench/card.py" --sherd "$S" -o none.json "$@" >out 2>err; }
-run_card --quick --seconds 0
+measure() { /usr/bin/python3 "$R/bench/device.py" --sherd "$S" -o none.json "$@" >out 2>err; }
+measure --quick --seconds 0
 [ $? = 0 ] && /usr/bin/python3 -c "import json; r = json.load(open('none.json')); assert r['products'] == r['trainings'] == []"
 report $? "nothing is measured without time"
-run_card --device 99
-[ $? = 1 ] && grep -q '^card.py: no usable device' err
+measure --device 99
+[ $? = 1 ] && grep -q '^device.py: no usable device' err
 report $? "a device that is not there is refused"
 echo "1..$n"
