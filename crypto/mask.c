@@ -9,10 +9,11 @@
 #include "crypto/mask.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <sodium.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/bytes.h"
@@ -60,27 +61,33 @@ struct sherd__masks {
  * training draws dozens of keys. Pieces that were freed are therefore kept, wiped.
  */
 enum { FREED = 64 };
-static pthread_mutex_t freed_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint8_t *freed[FREED];
-static size_t freed_len;
+static _Atomic(uint8_t *) freed[FREED]; /* NULL: an empty place */
+static atomic_int freed_by;             /* the process that locked them: a child's are not locked */
+
+static void forget_parents(void)
+{
+    int here = (int)getpid(), by = atomic_exchange(&freed_by, here);
+    for (size_t i = 0; i < FREED && by != here; i++) atomic_store(&freed[i], NULL);
+}
 
 static uint8_t *key_new(void)
 {
     uint8_t *key = NULL;
-    pthread_mutex_lock(&freed_lock);
-    if (freed_len) key = freed[--freed_len];
-    pthread_mutex_unlock(&freed_lock);
+    forget_parents();
+    for (size_t i = 0; i < FREED && !key; i++)
+        if (atomic_load(&freed[i])) key = atomic_exchange(&freed[i], NULL);
     return key ? key : sodium_malloc(KEY); /* a lock may be refused (RLIMIT_MEMLOCK) */
 }
 
 static void key_free(uint8_t *key)
 {
     sherd__wipe(key, KEY);
-    pthread_mutex_lock(&freed_lock);
-    bool kept = freed_len < FREED;
-    if (kept) freed[freed_len++] = key;
-    pthread_mutex_unlock(&freed_lock);
-    if (!kept) sodium_free(key);
+    forget_parents();
+    for (size_t i = 0; i < FREED; i++) {
+        uint8_t *empty = NULL;
+        if (atomic_compare_exchange_strong(&freed[i], &empty, key)) return;
+    }
+    sodium_free(key);
 }
 
 static int make(sherd__masks **out)

@@ -9,9 +9,9 @@ typedef enum cell_state { CELL_TODO, CELL_HIDING, CELL_SENT, CELL_JUDGING, CELL_
 
 typedef struct job_cell {
     uint8_t state;
-    bool again;       /* an earlier task for it was given up */
-    uint32_t node;    /* that works on it in state hiding, sent or judging */
-    uint32_t attempt; /* of the current task; from a counter of the whole job, never 0 */
+    uint32_t node;     /* that works on it in state hiding, sent or judging */
+    uint32_t given_up; /* 1 + the node whose task for it was given up; 0: none */
+    uint32_t attempt;  /* of the current task; from a counter of the whole job, never 0 */
     uint64_t since_ms;
 } job_cell;
 
@@ -38,8 +38,8 @@ typedef struct job_node {
     uint32_t sent;      /* of these, cells whose answers are outstanding */
     sherd__delivery *delivery;
     bool owing;                     /* as of owed_from_ms an answer is outstanding */
-    uint64_t owed_from_ms, owed_ms; /* owed_ms: time in which it owed answers that came, without
-                                       those to tasks that were given up before */
+    uint64_t owed_from_ms, owed_ms; /* owed_ms: time in which it owed answers that came */
+    uint64_t own;                   /* number of these answers, without those in place of others */
     uint64_t
         missed_ms; /* time in which it owed answers that did not come: it was lost, or relieved */
     uint64_t moved_at, moved; /* bytes of work of its session then; during owed_ms */
@@ -157,7 +157,10 @@ static inline size_t job_left_at(const sherd__job *j, sherd__cell c)
  * before they change; excused: a task of the node is no longer needed. */
 void sherd__job_excused(sherd__job *j, uint32_t node);
 void sherd__job_owes(sherd__job *j, uint32_t node, uint64_t now_ms);
-void sherd__job_answered(sherd__job *j, uint32_t node, bool again, uint64_t now_ms);
+/* others: the task was one of another node, which was lost or relieved. */
+void sherd__job_answered(sherd__job *j, uint32_t node, bool others, uint64_t now_ms);
+/* The answers of a node that is away were not needed: until now it was not waited for. */
+void sherd__job_unneeded(sherd__job *j, uint32_t node);
 /* The answers that the node owes are no longer waited for: it is lost, returns after its session
  * ended, or is relieved of a task. */
 void sherd__job_awaited(job_node *n, uint64_t now_ms);

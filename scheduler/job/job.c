@@ -339,7 +339,7 @@ static void answered(sherd__job *j, uint32_t node, sherd__event *e, uint64_t now
     if (e->task.task == 0 || ordinal >= j->cells_len) return;
     job_cell *c = &j->cells[ordinal];
     if (c->state != CELL_SENT || c->node != node || c->attempt != e->task.attempt) return;
-    sherd__job_answered(j, node, c->again, now_ms);
+    sherd__job_answered(j, node, c->given_up && c->given_up != node + 1, now_ms);
     n->progress_ms = now_ms;
     n->refusals = 0;
     int err = sherd__job_judge(j, ordinal, e->fragment);

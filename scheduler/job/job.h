@@ -133,8 +133,8 @@ void sherd__job_count(const sherd__job *j, sherd__job_stats *out);
 uint64_t sherd__job_node_tasks(const sherd__job *j, uint32_t node);
 /** How fast a node answered in this run. */
 typedef struct sherd__job_pace {
-    double seconds; /* in which it owed answers that came; not those that were not needed, nor those
-                       to tasks that were given up before */
+    double seconds; /* in which it owed answers that came; not those that were not needed, nor what
+                       is usual for tasks in place of another node */
     double missed;  /* in which it owed answers, until it was lost or relieved of them */
     uint64_t bytes; /* of work that moved during `seconds` */
 } sherd__job_pace;

@@ -18,7 +18,7 @@ struct sherd__kept_share {
     sherd_windows windows;
     sherd_product_options opt;
     uint32_t spare;     /* as requested; opt.spare is set to 0 after shares had to be made again */
-    sherd_code code;    /* the same of opt.code: then any code will do */
+    sherd_code code;    /* as requested; opt.code is AUTO after shares had to be made again */
     sherd__nodes nodes; /* as of the time when the shares were made */
     sherd__prepared p;
     sherd__job *job; /* NULL: there are no shares */
@@ -77,6 +77,7 @@ int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view 
     k->opt = *opt;
     k->spare = opt->spare;
     k->code = opt->code;
+    if (opt->code == SHERD_CODE_INNER) k->how.one_way = true;
     k->alive = NOT_STARVED;
     int err = encode(k, d);
     if (err) sherd__free(k);
@@ -131,8 +132,10 @@ int sherd__kept_share_multiply(sherd__kept_share *k, const sherd__kept_product *
     int err;
     if (!d) d = &own;
     if (!k->job) {
+        sherd__cluster_nodes(k->cluster, &k->nodes);
+        bool all = k->nodes.usable == k->nodes.domains;
         k->opt.spare = k->spare;
-        k->opt.code = k->code;
+        k->opt.code = all ? k->code : SHERD_CODE_AUTO;
     }
     if (r) *r = (sherd_report){ 0 };
     if (m->transposed && (err = judge_transposed(k, d))) return err;

@@ -31,14 +31,27 @@ void sherd__job_excused(sherd__job *j, uint32_t node)
     sherd__job_owes(j, node, j->now_ms);
 }
 
-void sherd__job_answered(sherd__job *j, uint32_t node, bool again, uint64_t now_ms)
+/* Of the time for a task in place of another node, what is usual for this node does not count. */
+void sherd__job_answered(sherd__job *j, uint32_t node, bool others, uint64_t now_ms)
 {
     job_node *n = &j->nodes[node];
     sherd__delivery_made(n->delivery, &j->peers, moved(n), now_ms);
-    if (n->owing && !again) n->owed_ms += now_ms - n->owed_from_ms;
+    uint64_t took = n->owing ? now_ms - n->owed_from_ms : 0;
+    if (others) {
+        uint64_t usual = n->own ? n->owed_ms / n->own : took;
+        n->owed_ms += took > usual ? took - usual : 0;
+    } else {
+        n->owed_ms += took;
+        n->own++;
+        n->moved += moved(n) - n->moved_at;
+    }
     n->owed_from_ms = now_ms;
-    if (!again) n->moved += moved(n) - n->moved_at;
     n->moved_at = moved(n);
+}
+
+void sherd__job_unneeded(sherd__job *j, uint32_t node)
+{
+    if (j->nodes[node].state == NODE_AWAY) j->nodes[node].owed_from_ms = j->now_ms;
 }
 
 void sherd__job_awaited(job_node *n, uint64_t now_ms)

@@ -28,7 +28,7 @@ void sherd__job_back(sherd__job *j, uint64_t ordinal)
     assert(j->nodes[c->node].under_way > 0);
     j->nodes[c->node].under_way--;
     job_cell_becomes(j, c, CELL_TODO);
-    c->again = true;
+    c->given_up = c->node + 1;
     if (pos < j->todo_from[slot]) j->todo_from[slot] = pos;
     j->stats.repeated++;
 }
@@ -39,7 +39,10 @@ void sherd__job_close_position(sherd__job *j, uint64_t pos)
     for (uint32_t s = 0; s < j->shape.slots; s++) {
         uint64_t ordinal = job_ordinal(j, s, pos);
         job_cell *c = &j->cells[ordinal];
-        if (c->state == CELL_TODO) c->state = CELL_DONE;
+        if (c->state == CELL_TODO) {
+            c->state = CELL_DONE;
+            if (j->owner[s] != NOBODY) sherd__job_unneeded(j, j->owner[s]);
+        }
         if (c->state != CELL_HIDING && c->state != CELL_SENT) continue;
         job_node *n = &j->nodes[c->node];
         bool owed = c->state == CELL_SENT && n->state == NODE_UP;

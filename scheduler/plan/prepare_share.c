@@ -433,7 +433,7 @@ static work work_of(sherd_view a, const sherd_keep_options *how, const sherd_pro
     work k = { .left = a.cols,
                .each = 1,
                .inner = a.cols,
-               .transposed_too = sherd__share_codes_b(opt) && !how->one_way && !by_columns(opt) };
+               .transposed_too = sherd__share_codes_b(opt) && !how->one_way };
     sherd__windows w;
     if (how->windows && sherd__windows_fit(how->windows, &w)) {
         k.each = w.count;

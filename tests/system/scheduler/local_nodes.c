@@ -17,7 +17,7 @@
 
 char local_warned[4096];
 
-static void note(void *ctx, sherd_log_level level, const char *text)
+void local_note(void *ctx, sherd_log_level level, const char *text)
 {
     (void)ctx;
     size_t len = strlen(local_warned);
@@ -30,7 +30,7 @@ sherd_cluster *local_open_as(sherd_cluster_options o, const char *misbehave)
     sherd_cluster *c;
     sherd_diag d = { 0 };
     signal(SIGPIPE, SIG_IGN);
-    o.hooks.log = note;
+    o.hooks.log = local_note;
     o.program = misbehave ? liar_path() : sherd_path();
     local_warned[0] = '\0';
     if (misbehave) setenv("SHERD_TEST_MISBEHAVE", misbehave, 1);

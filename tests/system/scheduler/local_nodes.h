@@ -8,6 +8,9 @@
 
 extern char local_warned[4096]; /* since the latest cluster was opened */
 
+/** The log hook that appends warnings to local_warned. */
+void local_note(void *ctx, sherd_log_level level, const char *text);
+
 /** misbehave: NULL, or a mode of prog_misbehave; memory of each node, 0: its own choice. */
 sherd_cluster *local_open(uint32_t nodes, const char *misbehave, uint64_t memory);
 /** The same with options `o`, whose log and program are filled in. */

@@ -254,6 +254,27 @@ static void the_inner_code_keeps_an_operand_for_one_orientation(void **s)
     sherd_multiplier_free(t.m);
 }
 
+static bool stopping;
+static bool stops(void *ctx)
+{
+    (void)ctx;
+    return stopping;
+}
+
+/* A product is interrupted, which drops the shares: they are made for the nodes that are left. */
+static void interrupted_once(kept_case *t, sherd_cluster *c)
+{
+    double got[N * M];
+    stopping = true;
+    for (uint32_t i = 3; i < NODES; i++) send_signal(local_pid(c, i), SIGSTOP);
+    assert_int_equal(sherd_multiplier_multiply_kept(t->m, t->x, false, share_view(t->w, K, M), got,
+                                                    M, NULL),
+                     SHERD_EINTERRUPTED);
+    stopping = false;
+    for (uint32_t i = 3; i < NODES; i++) send_signal(local_pid(c, i), SIGCONT);
+    kept_product(t, false);
+}
+
 /* A node is killed between two products, or lies, or ends within one: the operand is coded again
  * for the four that are left, by a code that does not need them all. */
 static void without_a_node_of_the_inner_code_an_operand_is_coded_again(void **s)
@@ -268,6 +289,7 @@ static void without_a_node_of_the_inner_code_an_operand_is_coded_again(void **s)
         sherd_cluster *c = local_open(NODES, faults[i], 0);
         double got[K * M];
         o.code = SHERD_CODE_INNER;
+        o.hooks = (sherd_hooks){ .interrupted = stops, .log = local_note };
         if (i == 2) o.memory = UINT64_C(1) << 20;
         keep(&t, c, &o);
         assert_int_equal(sherd_multiplier_report_set(t.m, &r, &d), 0);
@@ -286,6 +308,7 @@ static void without_a_node_of_the_inner_code_an_operand_is_coded_again(void **s)
         *local_warned = '\0';
         kept_product(&t, false);
         assert_string_equal(local_warned, "");
+        if (i == 0) interrupted_once(&t, c);
         int err = sherd_multiplier_multiply_kept(t.m, t.x, true, share_view(t.d, N, M), got, M, &d);
         assert_int_equal(err, SHERD_EUNSUPPORTED); /* as before the loss */
         sherd_report_fini(&r);
@@ -293,6 +316,44 @@ static void without_a_node_of_the_inner_code_an_operand_is_coded_again(void **s)
         keep_end(&t);
         sherd_cluster_close(c);
     }
+}
+
+/* Coded again, an operand of the inner-product code is still kept for one orientation. */
+static void without_a_node_of_the_inner_code_no_more_primes_are_needed(void **s)
+{
+    (void)s;
+    enum { ROWS = 8000, TERMS = 40, COLS = 64 };
+    sherd_multiplier m;
+    sherd_kept *x;
+    sherd_diag d = { 0 };
+    sherd_report r = { .size = sizeof r };
+    sherd_product_options o = share_options(SHERD_SHARE, 0);
+    sherd_cluster *c = local_open(NODES, NULL, 0);
+    double *xs = share_matrix(ROWS, TERMS), *w = share_matrix(TERMS, COLS);
+    double *got = malloc(sizeof *got * ROWS * COLS);
+    assert_non_null(got);
+    o.code = SHERD_CODE_INNER;
+    if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_keep(&x, m, share_view(xs, ROWS, TERMS), NULL, &d))
+        fail_msg("%s", d.message);
+    assert_int_equal(sherd_multiplier_report_set(m, &r, &d), 0);
+    uint32_t primes = 0;
+    for (int i = 0; i < 2; i++) {
+        if (i == 1) send_signal(local_pid(c, 2), SIGKILL);
+        if (sherd_multiplier_multiply_kept(m, x, false, share_view(w, TERMS, COLS), got, COLS, &d))
+            fail_msg("%s", d.message);
+        if (i == 0) primes = r.primes;
+    }
+    assert_int_equal(r.code, SHERD_CODE_LAGRANGE);
+    assert_int_equal(r.primes, primes);
+    sherd_report_fini(&r);
+    assert_int_equal(sherd_multiplier_report_set(m, NULL, &d), 0);
+    sherd_multiplier_release(m, x);
+    sherd_multiplier_free(m);
+    sherd_cluster_close(c);
+    free(xs);
+    free(w);
+    free(got);
 }
 
 /* Kept one way, an operand needs no primes for sums over its rows, and is not multiplied
@@ -394,6 +455,7 @@ int main(void)
         cmocka_unit_test(kept_shares_serve_both_orientations),
         cmocka_unit_test(the_inner_code_keeps_an_operand_for_one_orientation),
         cmocka_unit_test(without_a_node_of_the_inner_code_an_operand_is_coded_again),
+        cmocka_unit_test(without_a_node_of_the_inner_code_no_more_primes_are_needed),
         cmocka_unit_test(an_operand_may_be_kept_for_one_orientation),
         cmocka_unit_test(share1_keeps_an_operand_for_one_orientation),
         cmocka_unit_test(a_node_may_be_lost_between_products_with_a_kept_operand),

@@ -160,36 +160,92 @@ static void the_time_in_which_a_node_owes_answers_is_counted(void **state)
     world_stop(&w);
 }
 
-/* Its silence is its own time. What others do in its place does not count. */
+/* Three nodes with two tasks each: the third one is lost after 3 s, and others do its tasks, each in
+ * `ms`. */
+static world lost_after_3_s(uint64_t ms)
+{
+    world w = { 0 };
+    world_start(&w, 3, 1, 2, 2, 1, false);
+    world_settle(&w);
+    for (int k = 0; k < 2; k++) {
+        pass(&w, 200);
+        for (uint32_t i = 0; i < 2; i++) world_answer(&w, i, 0);
+    }
+    world_settle(&w);
+    pass(&w, 2600);
+    world_part(&w, 2, true, false);
+    for (world_settle(&w); world_asked(&w) > 0; world_settle(&w)) {
+        pass(&w, ms);
+        for (uint32_t i = 0; i < 2; i++)
+            if (w.ends[i].asked) world_answer(&w, i, 0);
+    }
+    world_must_be_done(&w, SHERD_OK);
+    return w;
+}
+
 static void the_time_until_a_node_is_lost_is_its_own(void **state)
 {
     (void)state;
     double room[3];
     sherd__job_pace paces[3];
-    world w = { 0 };
-    world_start(&w, 3, 1, 2, 2, 1, false);
-    world_settle(&w);
-    pass(&w, 100);
-    for (uint32_t i = 0; i < 2; i++)
-        for (int k = 0; k < 2; k++) world_answer(&w, i, 0);
-    world_settle(&w);
-    pass(&w, 2900);
-    world_part(&w, 2, true, false);
-    for (int k = 0; k < 2; k++) { /* the first two do its work slowly */
-        world_settle(&w);
-        pass(&w, 1500);
-        for (uint32_t i = 0; i < 2; i++)
-            if (w.ends[i].asked) world_answer(&w, i, 0);
-    }
-    world_settle(&w);
-    world_must_be_done(&w, SHERD_OK);
+    world w = lost_after_3_s(200);
     for (uint32_t i = 0; i < 3; i++) paces[i] = sherd__job_node_pace(w.job, i);
-    assert_float_equal(paces[0].seconds, 0.1, 1e-9);
-    assert_float_equal(paces[1].seconds, 0.1, 1e-9);
+    assert_float_equal(paces[0].seconds, 0.4, 1e-9);
+    assert_float_equal(paces[1].seconds, 0.4, 1e-9);
     assert_float_equal(paces[2].missed, 3, 1e-9);
     sherd__job_slowest s = sherd__job_slowest_of(paces, 3, room);
     assert_int_equal(s.node, 2);
     assert_float_equal(s.seconds, 3, 1e-9);
+    world_stop(&w);
+}
+
+static void a_node_that_delays_the_work_of_a_lost_one_is_charged_for_it(void **state)
+{
+    (void)state;
+    world w = lost_after_3_s(2000);
+    double first = sherd__job_node_pace(w.job, 0).seconds,
+           second = sherd__job_node_pace(w.job, 1).seconds;
+    assert_true(first > 2 || second > 2); /* 1.8 s beyond what is usual for each task */
+    world_stop(&w);
+}
+
+static void a_node_that_refuses_its_tasks_first_is_charged_for_them(void **state)
+{
+    (void)state;
+    world w = { 0 };
+    world_start(&w, 2, 1, 2, 2, 1, false);
+    world_settle(&w);
+    world_refuse_all(&w, 1);
+    world_settle(&w);
+    pass(&w, 1000);
+    while (world_asked(&w) > 0) {
+        for (uint32_t i = 0; i < 2; i++)
+            if (w.ends[i].asked) world_answer(&w, i, 0);
+        world_settle(&w);
+    }
+    world_must_be_done(&w, SHERD_OK);
+    sherd__job_pace pace = sherd__job_node_pace(w.job, 1);
+    assert_float_equal(pace.seconds, 1, 1e-9);
+    assert_true(pace.bytes > 0);
+    world_stop(&w);
+}
+
+static void a_lost_node_whose_answers_were_not_needed_is_not_waited_for(void **state)
+{
+    (void)state;
+    world w = world_of(3);
+    world_start(&w, 4, 1, 8, 2, 0, false);
+    world_settle(&w);
+    pass(&w, 100);
+    world_part(&w, 3, true, true);
+    for (int k = 0; k < 16 && world_asked(&w) > 0; k++) {
+        pass(&w, 200);
+        for (uint32_t i = 0; i < 3; i++)
+            if (w.ends[i].asked) world_answer(&w, i, 0);
+        world_settle(&w);
+    }
+    world_must_be_done(&w, SHERD_OK);
+    assert_true(sherd__job_node_pace(w.job, 3).missed < 0.5); /* it was away for 1.6 s */
     world_stop(&w);
 }
 
@@ -258,6 +314,9 @@ int main(void)
         cmocka_unit_test(two_silent_nodes_do_not_relieve_each_other),
         cmocka_unit_test(the_time_in_which_a_node_owes_answers_is_counted),
         cmocka_unit_test(the_time_until_a_node_is_lost_is_its_own),
+        cmocka_unit_test(a_node_that_delays_the_work_of_a_lost_one_is_charged_for_it),
+        cmocka_unit_test(a_node_that_refuses_its_tasks_first_is_charged_for_them),
+        cmocka_unit_test(a_lost_node_whose_answers_were_not_needed_is_not_waited_for),
         cmocka_unit_test(the_time_until_a_node_returns_is_its_own),
         cmocka_unit_test(the_time_of_answers_that_were_not_needed_does_not_count),
         cmocka_unit_test(the_slowest_node_is_named_only_if_it_is_significantly_slower),
