@@ -160,8 +160,8 @@ static void the_time_in_which_a_node_owes_answers_is_counted(void **state)
     world_stop(&w);
 }
 
-/* Three nodes with two tasks each: the third one is lost after 3 s, and others do its tasks, each in
- * `ms`. */
+/* Three nodes with two tasks each. The third one is lost after 3 s, and the others do its tasks in
+ * `ms` each. */
 static world lost_after_3_s(uint64_t ms)
 {
     world w = { 0 };
