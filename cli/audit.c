@@ -100,7 +100,8 @@ static int check_arguments(const sherd__cli *cli, sherd_diag *d)
             "DIR --data A.npy; or sherd audit --simulate permute",
             simulated ? "--simulate takes no record: give one or the other"
                       : "give the folder that --record wrote, or --simulate FORM");
-    return html ? sherd__paths_room(html, d) : 0;
+    int err = sherd__paths_differ(cli, 0, d);
+    return !err && html ? sherd__paths_room(html, d) : err;
 }
 
 static int run_audit(sherd__cli *cli, sherd_diag *d)

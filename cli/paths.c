@@ -17,6 +17,7 @@
 
 #include "cli/options.h"
 #include "sherd/meta.h"
+#include "store/file.h"
 
 typedef struct given {
     const char *what, *path;
@@ -26,7 +27,7 @@ typedef struct given {
 static bool is_written(const char *option)
 {
     static const char *const names[] = { "output", "certificate", "meta",       "record",
-                                         "log",    "trace",       "checkpoint", "plot" };
+                                         "log",    "trace",       "checkpoint", "plot", "html" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], option) == 0) return true;
     return false;
@@ -81,6 +82,16 @@ int sherd__paths_room(const char *path, sherd_diag *d)
                        "%s: cannot write: %s", path, strerror(e));
 }
 
+/* Returns whether writing x would replace what y is. */
+static bool replaces(const given *x, const given *y)
+{
+    char file[PATH_MAX];
+    if (x == y || !x->written) return false;
+    if (sherd__paths_same(x->path, y->path)) return true;
+    return !y->written && sherd__path_member(y->path, file, sizeof file) &&
+           sherd__paths_same(x->path, file);
+}
+
 int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d)
 {
     const sherd__option *list[SHERD__OPTIONS_MAX];
@@ -101,7 +112,7 @@ int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d)
         all[len++] = (given){ "an operand", cli->args[i], false };
     for (size_t i = 0; i < len; i++)
         for (size_t j = 0; j < len; j++)
-            if (i != j && all[i].written && sherd__paths_same(all[i].path, all[j].path))
+            if (replaces(&all[i], &all[j]))
                 return sherd__fail(d, SHERD_EINVAL, "name another file",
                                    "%s would replace %s, which is also %s", all[i].what,
                                    all[i].path, all[j].what);

@@ -5,11 +5,11 @@
 #include "cli/cli.h"
 
 /**
- * Returns SHERD_EINVAL if a file that the run writes (--output, --certificate, --meta, --record) is
- * also another path of its options or one of the last `operands` arguments. Existing files are
- * compared by device and inode, others by the resolved folder and the name. Devices and pipes do
- * not count as files. Also SHERD_EINVAL if such a path is "-" and its option may not write to
- * standard output.
+ * Returns SHERD_EINVAL if a file that the run writes (--output, --certificate, --html, ...) is also
+ * another path of its options or one of the last `operands` arguments. Existing files are compared
+ * by device and inode, others by the resolved folder and the name. A path FILE.npz:MEMBER that is
+ * read also counts as FILE.npz. Devices and pipes do not count as files. Also SHERD_EINVAL if such
+ * a path is "-" and its option may not write to standard output.
  */
 int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d) SHERD_MUST;
 /** Returns SHERD_EINVAL if `path` is "-"; `what` writes to it and can only write to a file. */

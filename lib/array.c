@@ -18,6 +18,7 @@
 #include "lib/data.h"
 #include "sherd/npy.h"
 #include "store/csv.h"
+#include "store/file.h"
 #include "store/idx.h"
 #include "store/npz.h"
 
@@ -134,21 +135,10 @@ static int open_csv(sherd_array *a, const char *path, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* Returns the member of FILE.npz:MEMBER, with the file's path in `file`, unless there is a file of
- * that whole name; otherwise NULL. */
-static const char *split(const char *path, char file[PATH_MAX])
-{
-    static const char mark[] = ".npz:";
-    const char *at = strstr(path, mark);
-    if (!at || access(path, F_OK) == 0) return NULL;
-    int len = (int)(at - path) + (int)sizeof mark - 2;
-    return snprintf(file, PATH_MAX, "%.*s", len, path) < PATH_MAX ? at + sizeof mark - 1 : NULL;
-}
-
 int sherd_array_open(sherd_array **out, const char *path, const char *member, sherd_diag *d)
 {
     char file[PATH_MAX];
-    const char *named = member ? NULL : split(path, file);
+    const char *named = member ? NULL : sherd__path_member(path, file, sizeof file);
     *out = NULL;
     if (named) return sherd_array_open(out, file, named, d);
     format is = format_of(path);

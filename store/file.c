@@ -47,6 +47,17 @@ const char *sherd__path_tail(const char *path)
     return len > PATH_SHOWN ? path + (len - PATH_SHOWN) : path;
 }
 
+const char *sherd__path_member(const char *path, char *file, size_t size)
+{
+    static const char mark[] = ".npz:";
+    const char *at = strstr(path, mark);
+    size_t len = at ? (size_t)(at - path) + sizeof mark - 2 : 0;
+    if (!at || len >= size || access(path, F_OK) == 0) return NULL;
+    memcpy(file, path, len);
+    file[len] = '\0';
+    return at + sizeof mark - 1;
+}
+
 static const char *reason(int e, char buf[96])
 {
     return strerror_r(e, buf, 96);

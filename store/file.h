@@ -83,6 +83,9 @@ void sherd__file_abort(sherd__file *f);
 
 /** Returns the end of a path that is too long for a message, or the path. */
 const char *sherd__path_tail(const char *path);
+/** Returns MEMBER of a path FILE.npz:MEMBER, and writes FILE.npz to `file`. Returns NULL, without
+ *  writing to `file`, if the path has another form or is that of a file. */
+const char *sherd__path_member(const char *path, char *file, size_t size);
 /** Records that a system call failed on a file, and returns `code`: the end of the path, "cannot ",
  *  `what` and the text of e, an errno. */
 int sherd__fail_file(int code, const char *hint, const char *path, const char *what, int e,

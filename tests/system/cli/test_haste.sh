@@ -11,6 +11,7 @@ r = np.random.default_rng(3)
 np.save('A.npy', r.standard_normal((30, 20)))
 np.save('B.npy', r.standard_normal((20, 10)))
 np.save('A2.npy', r.standard_normal((30, 20)))
+np.savez('d.npz', x=np.load('A.npy'), y=np.load('B.npy'))
 "; report $? "operands are made with numpy"
 "$S" keygen me.key >fingerprint 2>err
 sed -n 's/.*\(sha256:[A-Za-z0-9+\/=_-]*\).*/* key=\1 role=coordinator/p' fingerprint | head -1 >allow
@@ -68,6 +69,20 @@ refuses "a certificate does not replace an operand" A.npy multiply A.npy B.npy -
     --certificate A.npy
 refuses "a certificate does not replace a result that does not exist yet" A.npy multiply A.npy B.npy -o C.npy -n 2 \
     --certificate "$T/C.npy"
+ln d.npz hard.npz
+for options in -o "-o C.npy --certificate" "-o C.npy --meta" "-o C.npy --record"; do
+    refuses "the file of $options does not replace the archive of a left operand" d.npz multiply d.npz:x B.npy -n 2 $options d.npz
+    refuses "nor that of a right operand by another name" d.npz multiply A.npy d.npz:y -n 2 $options hard.npz
+done
+refuses "an element-wise result does not replace the archive of its operand" d.npz apply exp d.npz:x -o d.npz -n 2
+refuses "masks do not replace the archive of B" d.npz prepare d.npz:y --rows 3 -o d.npz
+for option in data right labels public-data public-labels; do
+    refuses "a page does not replace the archive of --$option" d.npz audit rec --$option d.npz:x --html d.npz
+done
+refuses "a page does not replace the data" A.npy audit rec --data A.npy --html A.npy
+refuses "a result is not written where an operand would then be read" d.npz multiply d.npz:x B.npy -n 2 -o d.npz:x
+"$S" multiply d.npz:x B.npy -o e.npz:x -n 2 -q 2>err && cp A.npy d.npz:x && "$S" multiply d.npz:x B.npy -o d.npz -n 2 -q 2>err
+report $? "a file whose whole name is FILE.npz:NAME is an operand of its own"
 refuses "metadata does not replace its seed" seed meta build z=dot:3x2x1 --nodes 2 --seed seed \
     -o seed --force
 "$S" multiply A2.npy B.npy -o C.npy -n 2 --meta m.npz -q 2>err
