@@ -26,8 +26,8 @@ typedef struct given {
 
 static bool is_written(const char *option)
 {
-    static const char *const names[] = { "output", "certificate", "meta",       "record",
-                                         "log",    "trace",       "checkpoint", "plot", "html" };
+    static const char *const names[] = { "output", "certificate", "meta", "record", "log",
+                                         "trace",  "checkpoint",  "plot", "html" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], option) == 0) return true;
     return false;

@@ -123,7 +123,7 @@ static int open_idx(sherd_array *a, const char *path, sherd_diag *d)
 
 static int open_csv(sherd_array *a, const char *path, sherd_diag *d)
 {
-    const sherd__csv_want numbers = { .targets = 0 };
+    const sherd__csv_want numbers = { .operand = true };
     sherd__csv csv;
     int err = sherd__csv_load(&csv, path, &numbers, d);
     if (err) return err;

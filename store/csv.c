@@ -218,18 +218,46 @@ static void trim(field *f)
     while (f->len > 0 && (f->at[f->len - 1] == ' ' || f->at[f->len - 1] == '\t')) f->len--;
 }
 
-static bool is_number(const field *f)
+/* Returns whether the text is this word of small letters, in any case and any locale. */
+static bool is_word(const uint8_t *p, const uint8_t *end, const char *word)
+{
+    for (; p < end && *word && (*p | 0x20) == *word; p++) word++;
+    return p == end && *word == '\0';
+}
+
+/* Reads the words that strtod takes for a NaN or an infinity. f is trimmed. */
+static bool not_finite(const field *f, double *out)
+{
+    const uint8_t *p = f->at, *end = f->at + f->len;
+    bool negative = p < end && *p == '-';
+    if (p < end && (*p == '+' || *p == '-')) p++;
+    bool nan = is_word(p, end, "nan");
+    if (!nan && !is_word(p, end, "inf") && !is_word(p, end, "infinity")) return false;
+    *out = nan ? (double)NAN : negative ? -(double)INFINITY : (double)INFINITY;
+    return true;
+}
+
+static bool is_not_finite(const field *f)
+{
+    field t = *f;
+    double x;
+    trim(&t);
+    return not_finite(&t, &x);
+}
+
+static bool is_number(const reader *r, const field *f)
 {
     field t = *f;
     decimal x;
     trim(&t);
-    return scan(&x, t.at, t.at + t.len);
+    return scan(&x, t.at, t.at + t.len) || (r->want->operand && is_not_finite(&t));
 }
 
 static const char *number_hint(const field *f)
 {
     if (f->len == 0) return "fill it in, or leave out lines with missing values";
     if (memchr(f->at, ';', f->len) || memchr(f->at, '\t', f->len)) return SEPARATOR_HINT;
+    if (is_not_finite(f)) return "leave such rows out, or fill in what is missing";
     return "features are numbers in decimal; others must be coded as such first";
 }
 
@@ -239,6 +267,7 @@ static int take_number(const reader *r, const field *given, size_t col, double *
     field f = *given;
     decimal x;
     trim(&f);
+    if (r->want->operand && not_finite(&f, out)) return 0;
     if (!scan(&x, f.at, f.at + f.len))
         return fail(r, f.begin, SHERD_EFORMAT, number_hint(&f),
                     "field %zu: expected a number, found %s", col + 1,
@@ -291,9 +320,9 @@ static int read_names(reader *r)
 
 /* What kinds of fields the first line has. */
 typedef struct first_line {
-    field number, word; /* the first of each; begin NULL: none */
-    size_t words;
-    bool last_word; /* the last field is one */
+    field number, word;       /* the first of each; begin NULL: none */
+    size_t words, not_finite; /* not_finite: words that are NaN or an infinity */
+    bool last_word;           /* the last field is one */
 } first_line;
 
 static int look_at_fields(reader *r, first_line *l)
@@ -303,8 +332,9 @@ static int look_at_fields(reader *r, first_line *l)
     for (r->cols = 0; !f.last; r->cols++) {
         int err = next_field(r, &f);
         if (err) return err;
-        l->last_word = !is_number(&f);
+        l->last_word = !is_number(r, &f);
         l->words += l->last_word;
+        l->not_finite += l->last_word && is_not_finite(&f);
         field *kind = l->last_word ? &l->word : &l->number;
         if (!kind->begin) *kind = f;
     }
@@ -356,12 +386,13 @@ static int judge_first(reader *r, bool *numbers)
     int err = look_at_fields(r, &l);
     const uint8_t *after = r->at;
     if (!err) err = check_separator(r, &l);
-    if (!err && (w->label || w->columns || !l.number.begin)) err = read_names(r);
+    bool names = l.words > l.not_finite && !l.number.begin;
+    if (!err && !w->operand && (w->label || w->columns || names)) err = read_names(r);
     if (err) return err;
     r->at = after;
     *numbers = l.words == 0;
-    r->header = !l.number.begin || (r->names.len > 0 && has_wanted(r));
-    if (r->header || l.words == 0) return 0;
+    r->header = names || (r->names.len > 0 && has_wanted(r));
+    if (r->header || l.words == l.not_finite) return 0; /* a line refuses what is not finite */
     bool class = l.words == 1 && l.last_word && w->targets == 1 && w->labels &&
                  (w->names || w->classes);
     if (class) return 0; /* a name of a class beside numbers */
@@ -465,7 +496,7 @@ static int keep_names(reader *r, sherd__csv *x)
 {
     size_t n = 0;
     int err = 0;
-    if (!r->header) return 0;
+    if (!r->header || r->want->operand) return 0;
     if (r->role) err = sherd__namelist_copy(&x->columns, r->want->columns);
     for (size_t col = 0; col < r->cols && !err; col++) {
         uint32_t role = role_of(r, col, n);
@@ -517,7 +548,7 @@ static int take_number_label(const reader *r, const field *f, size_t col, uint32
 {
     char text[SHOWN + 8];
     double x = -1;
-    bool number = is_number(f);
+    bool number = is_number(r, f);
     if (number) {
         int err = take_number(r, f, col, &x);
         if (err) return err;
@@ -563,7 +594,7 @@ static int judge_labels(reader *r, const field *first)
     size_t place;
     int err = 0;
     r->judged = true;
-    r->named = given || (r->want->names && !is_number(first));
+    r->named = given || (r->want->names && !is_number(r, first));
     if (!r->named) return 0;
     r->sorted = sherd__alloc((given ? given->len + 1 : SHERD__CSV_CLASSES_MAX) * sizeof *r->sorted);
     if (!r->sorted) return no_memory(r);
