@@ -1,15 +1,15 @@
 /*
- * Words and numbers of recipes. strtod accepts hexadecimal, infinities and NaN, so text with their
- * characters is refused before strtod is called.
+ * Words and numbers of recipes. sherd__decimal_read accepts hexadecimal, infinities and NaN, so
+ * text with their characters is refused before.
  */
 #include "learn/recipe_value.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "core/decimal.h"
 #include "core/diag.h"
 #include "core/suggest.h"
 
@@ -40,7 +40,7 @@ bool sherd__word_number(const char *word, double *out)
     if (strspn(word, "0123456789.eE+-") != strlen(word) || !strpbrk(word, "0123456789"))
         return false;
     errno = 0;
-    double x = strtod(word, &end);
+    double x = sherd__decimal_read(word, &end);
     if (*end != '\0' || !isfinite(x) || (errno == ERANGE && x != 0)) return false;
     *out = x == 0 ? 0 : x; /* avoids -0 */
     return true;
@@ -104,8 +104,8 @@ int sherd__recipe_number(const sherd__recipe_value *v, double min, double max, c
 void sherd__recipe_print_number(char *out, size_t size, double x)
 {
     for (int digits = 1; digits <= 17; digits++) {
-        snprintf(out, size, "%.*g", digits, x);
-        if (strtod(out, NULL) == x) return;
+        sherd__decimal_write(out, size, digits, x);
+        if (sherd__decimal_read(out, NULL) == x) return;
     }
 }
 

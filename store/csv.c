@@ -5,13 +5,11 @@
  *
  * Numbers of at most 19 digits whose value and power of ten are both exact doubles take one
  * correctly rounded operation (Clinger 1990, "How to read floating point numbers accurately",
- * section 3). All others are passed to strtod under the C locale, so that the user's settings do
- * not change the decimal point.
+ * section 3). All others are passed to strtod under the C locale.
  */
 #include "store/csv.h"
 
 #include <errno.h>
-#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +18,7 @@
 
 #include "core/alloc.h"
 #include "core/bytes.h"
+#include "core/decimal.h"
 #include "core/diag.h"
 #include "store/file.h"
 
@@ -40,7 +39,6 @@ typedef struct reader {
     size_t line;
     const char *where;
     const sherd__csv_want *want;
-    locale_t c;
     /* determined from the first line */
     bool header;
     /* label: index of the only target column, or cols if there is not exactly one */
@@ -192,7 +190,7 @@ static bool scan(decimal *x, const uint8_t *p, const uint8_t *end)
 }
 
 /* Converts a number that scan accepted. Returns false if the result is not finite. */
-static bool to_double(const reader *r, const decimal *x, const field *f, double *out)
+static bool to_double(const decimal *x, const field *f, double *out)
 {
     static const double tens[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -206,7 +204,7 @@ static bool to_double(const reader *r, const decimal *x, const field *f, double 
     }
     memcpy(text, f->at, f->len);
     text[f->len] = '\0';
-    double v = strtod_l(text, NULL, r->c);
+    double v = sherd__decimal_read(text, NULL);
     if (!isfinite(v)) return false;
     *out = v;
     return true;
@@ -276,7 +274,7 @@ static int take_number(const reader *r, const field *given, size_t col, double *
         return fail(r, f.begin, SHERD_EFORMAT, NULL,
                     "field %zu: a number of %zu characters, at most %u are read", col + 1, f.len,
                     SHERD__CSV_NUMBER_MAX);
-    if (to_double(r, &x, &f, out)) return 0;
+    if (to_double(&x, &f, out)) return 0;
     return fail(r, f.begin, SHERD_EFORMAT, NULL, "field %zu: %s is outside the range of a double",
                 col + 1, shown(f.at, f.len, text));
 }
@@ -745,11 +743,8 @@ int sherd__csv_parse(sherd__csv *out, const uint8_t *bytes, size_t len, const ch
                  .line = 1,
                  .where = where,
                  .want = want,
-                 .c = newlocale(LC_ALL_MASK, "C", (locale_t)0),
                  .d = d };
-    if (r.c == (locale_t)0) return sherd__fail_memory(d, "%s", where);
     int err = read_all(&r, &x);
-    freelocale(r.c);
     sherd__namelist_fini(&r.names);
     sherd__namelist_fini(&r.classes);
     sherd__free(r.role);

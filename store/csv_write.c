@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "core/alloc.h"
+#include "core/decimal.h"
 #include "core/diag.h"
 #include "matrix/view.h"
 
@@ -16,7 +17,7 @@ int sherd__csv_append(sherd__buf *line, const double *values, size_t len)
     int err = 0;
     for (size_t i = 0; i < len && !err; i++) {
         int n = isnan(values[i]) ? snprintf(number, sizeof number, "nan")
-                                 : snprintf(number, sizeof number, "%.17g", values[i]);
+                                 : sherd__decimal_write(number, sizeof number, 17, values[i]);
         err = sherd__buf_append(line, number, (size_t)n);
         if (!err) err = sherd__buf_append(line, i + 1 == len ? "\n" : ",", 1);
     }

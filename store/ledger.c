@@ -12,11 +12,11 @@
 #include <sodium.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/buf.h"
+#include "core/decimal.h"
 #include "core/diag.h"
 #include "core/index.h"
 #include "store/costs.h"
@@ -241,7 +241,7 @@ static bool read_upload(const char *text, sherd__ledger_upload *u, uint32_t *num
         u->rows == 0 || u->first + u->rows < u->first)
         return false;
     u->day = day_of(year, month, day);
-    u->rho = strtod(rho, &end);
+    u->rho = sherd__decimal_read(rho, &end);
     return !*end && u->rho >= 0 && read_hex(about, strlen(about), u->about) &&
            read_hex(by, strlen(by), u->by);
 }
@@ -349,14 +349,15 @@ static int no_memory(sherd_diag *d)
 
 static int print_upload(sherd__buf *out, const sherd__ledger_upload *u, uint32_t number)
 {
-    char text[384], date[16], about[HEX + 1], by[HEX + 1];
+    char text[384], date[16], rho[32], about[HEX + 1], by[HEX + 1];
     date_of(u->day, date);
+    sherd__decimal_write(rho, sizeof rho, 17, u->rho);
     sodium_bin2hex(about, sizeof about, u->about, sizeof u->about);
     sodium_bin2hex(by, sizeof by, u->by, sizeof u->by);
     int n = snprintf(text, sizeof text,
-                     "upload %s %016" PRIx64 " %" PRIu64 " %" PRIu64 " %.17g %s %" PRIu32
+                     "upload %s %016" PRIx64 " %" PRIu64 " %" PRIu64 " %s %s %" PRIu32
                      " %" PRIu32 " %s\n",
-                     date, u->job, u->first, u->rows, u->rho, about, number, u->threshold, by);
+                     date, u->job, u->first, u->rows, rho, about, number, u->threshold, by);
     return sherd__buf_append(out, text, (size_t)n);
 }
 

@@ -15,6 +15,7 @@
 #include "learn/grader.h"
 #include "learn/recipe.h"
 #include "learn/recipe_keys.h"
+#include "tests/support/comma_locale.h"
 
 static const char whole[] = "# a comment\n"
                             "input = 28 x 28 x 1\n"
@@ -584,5 +585,6 @@ int main(void)
         cmocka_unit_test(operations_of_an_example_are_counted),
         cmocka_unit_test(without_memory_nothing_is_read),
     };
+    comma_locale(); /* changes nothing */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include "store/csv.h"
 #include "store/csv_write.h"
 #include "store/file.h"
+#include "tests/support/comma_locale.h"
 #include "tests/unit/store/scratch.h"
 
 static uint64_t next(uint64_t *state)
@@ -128,5 +129,6 @@ int main(void)
         cmocka_unit_test(names_of_an_operand_are_not_kept),
         cmocka_unit_test(what_is_written_is_read_with_the_same_bits),
     };
+    comma_locale(); /* changes nothing */
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -25,6 +25,7 @@
 #include "core/alloc.h"
 #include "scratch.h"
 #include "store/ledger.h"
+#include "tests/support/comma_locale.h"
 #include "tests/support/draw.h"
 #include "tests/support/send_signal.h"
 
@@ -575,5 +576,6 @@ int main(void)
         cmocka_unit_test(a_path_that_is_not_a_regular_file_is_refused_at_once),
         cmocka_unit_test(damage_is_named_with_its_line),
     };
+    comma_locale(); /* changes nothing */
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
