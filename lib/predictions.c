@@ -71,7 +71,7 @@ static int add_row(sherd__buf *row, const sherd_model *m, const double *y, size_
         int err = add_text(row, name ? name : number);
         return err ? err : end_field(row, true);
     }
-    return sherd__csv_append(row, y, width);
+    return sherd__csv_append(row, y, width, '\n');
 }
 
 static int write_csv(sherd__file *f, const sherd_model *m, sherd_view y, bool labels, sherd_diag *d)

@@ -81,7 +81,8 @@ typedef struct sherd_operation_options {
 
 /**
  * Opens the operands, checks all that can be checked without nodes, reserves memory and disk space
- * for the result, and takes metadata last. The caller frees *out, which is NULL on failure.
+ * for the result (for a .csv the least that it can take), and takes metadata last. The caller frees
+ * *out, which is NULL on failure.
  *
  * Errors: SHERD_EINVAL; those of sherd_array_open, sherd_masks_get, sherd_npy_writer_new,
  * sherd_certificate_new, sherd_product_range, sherd_meta_take, sherd_product_exposures and

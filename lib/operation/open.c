@@ -17,6 +17,7 @@
 #include "lib/operation/operation.h"
 #include "scheduler/plan/prepare.h"
 #include "sherd/masks.h"
+#include "store/csv_write.h"
 #include "store/npy_writer.h"
 
 bool sherd__operation_is_product(const sherd_operation *w)
@@ -125,9 +126,10 @@ static int begin_result(sherd_operation *w, sherd_diag *d)
     const sherd__npy_header shape = {
         .dtype = SHERD_F64, .ndim = w->ndim, .rows = w->rows, .cols = w->cols
     };
-    return sherd__data_ends_in(w->o.output, ".csv")
-               ? sherd__file_begin(&w->text, w->o.output, SHERD__FILE_PUBLIC, d)
-               : sherd__npy_writer_begin(&w->writer, w->o.output, &shape, d);
+    if (!sherd__data_ends_in(w->o.output, ".csv"))
+        return sherd__npy_writer_begin(&w->writer, w->o.output, &shape, d);
+    int err = sherd__file_begin(&w->text, w->o.output, SHERD__FILE_PUBLIC, d);
+    return err ? err : sherd__csv_reserve(w->text, w->rows, w->cols, d);
 }
 
 static int make_room(sherd_operation *w, sherd_diag *d)

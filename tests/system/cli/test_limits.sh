@@ -57,6 +57,17 @@ code=$?
 [ $code = 4 ] && grep -q 'm.npz: no room for 2[0-9]* bytes: File too large' err && [ ! -e m.npz ]
 report $? "disk space for the model is checked before the training"
 
+/usr/bin/python3 -c "
+import numpy as np
+np.save('A.npy', np.ones((1000, 1)))
+np.save('B.npy', np.ones((1, 1000)))"
+(ulimit -f 1000 && "$S" multiply A.npy B.npy -o C.csv -n 9) >out 2>err </dev/null
+code=$?
+[ $code = 4 ] && grep -q 'C.csv: no room for 2000000 bytes: File too large' err && ! grep -q starting err && [ ! -e C.csv ]
+report $? "so it is for a result in .csv, before nodes start"
+"$S" multiply A.npy B.npy -o C.csv -n 1 -q >out 2>err && [ "$(wc -c <C.csv)" = 2000000 ] && [ "$(sort -u C.csv | wc -c)" = 2000 ]
+report $? "which takes no less than was reserved"
+
 mkdir gone tmp
 TMPDIR="$T/tmp" "$S" train spiral -q --epochs 2500 --log log -o gone/m.npz >out 2>err </dev/null &
 i=0
