@@ -6,9 +6,7 @@ int sherd__operand_file_open(sherd__operand_file *in, const char *path, bool col
     *in = (sherd__operand_file){ .path = path };
     int err = sherd_array_open(&in->file, path, NULL, d);
     if (err) return err;
-    in->view = sherd_array_view(in->file);
-    if (sherd_array_ndim(in->file) == 1 && (column ? in->view.rows == 1 : in->view.cols == 1))
-        in->view = sherd_view_t(in->view);
+    in->view = sherd_array_operand(in->file, column);
     return sherd_profile_new(&in->profile, in->view, d);
 }
 

@@ -184,6 +184,12 @@ sherd_view sherd_array_view(const sherd_array *a)
     return a->view;
 }
 
+sherd_view sherd_array_operand(const sherd_array *a, bool column)
+{
+    bool turned = column ? a->view.rows == 1 : a->view.cols == 1;
+    return a->ndim == 1 && turned ? sherd_view_t(a->view) : a->view;
+}
+
 unsigned sherd_array_ndim(const sherd_array *a)
 {
     return a->ndim;

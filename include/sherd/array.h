@@ -6,6 +6,7 @@
 #ifndef SHERD_ARRAY_H
 #define SHERD_ARRAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,6 +44,9 @@ SHERD_API int sherd_array_open_idx(sherd_array **images, sherd_array **labels, c
                                    const char *prefix, sherd_diag *d) SHERD_MUST;
 /** Returns the matrix, which borrows from a. One dimension of n is 1 x n, but n x 1 of IDX. */
 SHERD_API sherd_view sherd_array_view(const sherd_array *a);
+/** Returns the matrix as an operand, by numpy's rule for vectors: one dimension of n is a row, 1 x n,
+ *  or with `column`, as on the right of a product, n x 1. It borrows from a. */
+SHERD_API sherd_view sherd_array_operand(const sherd_array *a, bool column);
 /** Returns the number of dimensions in the file, 0 to 3. */
 SHERD_API unsigned sherd_array_ndim(const sherd_array *a);
 /** Returns SHERD_EIO if the file of a mapped matrix (.npy) has changed since it was opened; results

@@ -88,10 +88,8 @@ static int open_operand(sherd_operation *w, unsigned i, sherd_diag *d)
     in->view = i ? w->o.b : w->o.a;
     int err = file ? sherd_array_open(&in->file, file, NULL, d) : SHERD_OK;
     if (err) return err;
-    if (in->file) in->view = sherd_array_view(in->file);
-    bool column = i == 1 && sherd__operation_is_product(w);
-    if (is_vector(in) && (column ? in->view.rows == 1 : in->view.cols == 1))
-        in->view = sherd_view_t(in->view);
+    if (in->file)
+        in->view = sherd_array_operand(in->file, i == 1 && sherd__operation_is_product(w));
     if (*profile) return SHERD_OK; /* the product checks that it is of this operand */
     err = sherd_profile_new(&in->profile, in->view, d);
     *profile = in->profile;
@@ -106,6 +104,15 @@ static int check_shapes(const sherd_operation *w, sherd_diag *d)
     return w->in_len == 2 ? sherd__prepare_apply_shapes(a, b, &w->opt, d) : SHERD_OK;
 }
 
+/* As in numpy: a product lacks the dimension of each vector, and an element-wise result of vectors
+ * alone is a vector. */
+static unsigned ndim_of_result(const sherd_operation *w)
+{
+    bool a = is_vector(&w->in[0]), b = is_vector(&w->in[1]);
+    if (sherd__operation_is_product(w)) return 2u - a - b;
+    return a && (b || w->in_len == 1) ? 1 : 2;
+}
+
 static int open_operands(sherd_operation *w, sherd_diag *d)
 {
     int err = SHERD_OK;
@@ -113,8 +120,7 @@ static int open_operands(sherd_operation *w, sherd_diag *d)
     if (!err) err = check_shapes(w, d);
     w->rows = w->in[0].view.rows;
     w->cols = w->in[sherd__operation_is_product(w)].view.cols;
-    w->ndim = 2u - is_vector(&w->in[0]);
-    if (sherd__operation_is_product(w)) w->ndim -= is_vector(&w->in[1]);
+    w->ndim = ndim_of_result(w);
     return err;
 }
 

@@ -88,6 +88,12 @@ run multiply A.npy B.npy -o C.csv --mode exact && cp C.csv A1.csv && run multipl
 [ $code = 0 ] && py "assert (np.loadtxt('A1.csv', delimiter=',') == np.load('C.npy')).all()"; report $? "a result with a name in .csv is text with the same bits"
 run multiply A.npy row.npy -o C.npy; grep -q 'wrote C.npy (a vector of 37, float64)' err; report $? "a vector on the right gives a vector, and the message says so"
 run apply exp row.npy -o C.npy; [ $code = 0 ] && py "assert np.load('C.npy').shape == (29,)"; report $? "so does an element-wise function"
+py "np.save('flat.npy', np.load('row.npy').reshape(1, -1))"
+for pair in "row.npy row.npy" "row.npy flat.npy" "flat.npy row.npy" "flat.npy flat.npy"; do
+    # shellcheck disable=SC2086
+    run apply minus ${pair% *} ${pair#* } -o C.npy; [ $code = 0 ] && py "assert np.load('C.npy').shape == (np.load('${pair% *}') - np.load('${pair#* }')).shape"
+    report $? "an element-wise function of $pair has numpy's shape"
+done
 fails 2 'AB.npz: has 2 members, the first is A' multiply AB.npz B.npy -o C.npy && grep -q 'try: name one of them as FILE.npz:NAME' err
 report $? "an .npz with several arrays needs the name of one"
 fails 3 'named.csv:2:1' multiply named.csv B.npy -o C.npy; report $? "a .csv with names is refused with its place"
