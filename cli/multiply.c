@@ -82,7 +82,7 @@ const sherd__verb sherd__verb_multiply = {
         "answer, and writes C as float64. A one-dimensional A is a row, a one-dimensional B a "
         "column, and C has no such dimension, as in numpy. A and B may also be .csv files of "
         "numbers, IDX files, or arrays of an .npz (FILE.npz:NAME); C is written as .csv if its "
-        "name ends so.\n\n"
+        "name ends so. In .csv files nan and inf are numbers, and a header is ignored.\n\n"
         "--mode float computes in float64 as BLAS does. --mode exact (or --bits B) computes in "
         "fixed point, so that the result has the same bits on any nodes: floats are rounded to B "
         "bits; integers are used unchanged, and refused if --bits is given and too small for them. "

@@ -10,8 +10,9 @@
 #include "core/diag.h"
 #include "matrix/view.h"
 
-#define BLOCK 512u              /* numbers that are read at once */
-#define FULL ((size_t)64 << 10) /* bytes of text that are written at once, and at most a block more */
+#define BLOCK 512u /* numbers that are read at once */
+#define FULL                                                                                       \
+    ((size_t)64 << 10) /* bytes of text that are written at once, and at most a block more */
 
 int sherd__csv_append(sherd__buf *text, const double *values, size_t len, char end)
 {

@@ -355,8 +355,8 @@ static int print_upload(sherd__buf *out, const sherd__ledger_upload *u, uint32_t
     sodium_bin2hex(about, sizeof about, u->about, sizeof u->about);
     sodium_bin2hex(by, sizeof by, u->by, sizeof u->by);
     int n = snprintf(text, sizeof text,
-                     "upload %s %016" PRIx64 " %" PRIu64 " %" PRIu64 " %s %s %" PRIu32
-                     " %" PRIu32 " %s\n",
+                     "upload %s %016" PRIx64 " %" PRIu64 " %" PRIu64 " %s %s %" PRIu32 " %" PRIu32
+                     " %s\n",
                      date, u->job, u->first, u->rows, rho, about, number, u->threshold, by);
     return sherd__buf_append(out, text, (size_t)n);
 }

@@ -22,8 +22,10 @@ typedef struct sherd_array sherd_array;
 
 /**
  * Opens a matrix; the format is found from the first bytes, and that of a .csv from its name. IDX
- * images are flattened: n x 28 x 28 becomes n x 784. A .csv has finite numbers, and may have a
- * header. From a pipe IDX is read if its path ends in -ubyte or .gz, otherwise .npy.
+ * images are flattened: n x 28 x 28 becomes n x 784. A .csv has numbers, as which nan, inf and
+ * infinity count, with a sign and in any case. Its first line is a header, and ignored, if none of
+ * its fields is a number. Of a pipe the name decides: .csv; IDX if it ends in -ubyte or .gz; and
+ * otherwise .npy. An .npz is not read from a pipe.
  *
  * member: a member of an .npz, without ".npy"; NULL if the file is of another format, has one
  * member only, or `path` is FILE.npz:MEMBER. The caller closes *out with sherd_array_close; on
@@ -44,8 +46,8 @@ SHERD_API int sherd_array_open_idx(sherd_array **images, sherd_array **labels, c
                                    const char *prefix, sherd_diag *d) SHERD_MUST;
 /** Returns the matrix, which borrows from a. One dimension of n is 1 x n, but n x 1 of IDX. */
 SHERD_API sherd_view sherd_array_view(const sherd_array *a);
-/** Returns the matrix as an operand, by numpy's rule for vectors: one dimension of n is a row, 1 x n,
- *  or with `column`, as on the right of a product, n x 1. It borrows from a. */
+/** Returns the matrix as an operand, by numpy's rule for vectors: one dimension of n is a row,
+ *  1 x n, or with `column`, as on the right of a product, n x 1. It borrows from a. */
 SHERD_API sherd_view sherd_array_operand(const sherd_array *a, bool column);
 /** Returns the number of dimensions in the file, 0 to 3. */
 SHERD_API unsigned sherd_array_ndim(const sherd_array *a);
