@@ -4,7 +4,7 @@
 It needs the command and Python, no numpy and no network but loopback, so that it runs from a bundle
 (`make bundle`) on a machine that has a driver only: device.py --sherd bundle/bin/sherd -o device.json.
 Every exact product is also computed by a node on the processor, which must give the same bytes.
-Sizes whose estimate exceeds the time left are omitted, and named.
+What exceeds the time left, by its estimate or when it is measured, is omitted, and named.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import pathlib
+import select
 import struct
 import subprocess
 import sys
@@ -57,6 +58,10 @@ def digest(path):
     return h.hexdigest()
 
 
+class Late(SystemExit):
+    """Something was not done in time."""
+
+
 class Measurement:
     def __init__(self, args, folder):
         self.sherd, self.args, self.folder = str(pathlib.Path(args.sherd).resolve()), args, folder
@@ -67,10 +72,15 @@ class Measurement:
         key = next(w for w in self.run("keygen", "--show", "c.key").split() if w.startswith("key="))
         (folder / "allow.txt").write_text(f"* {key} role=coordinator\n")
 
-    def run(self, *words):
-        done = subprocess.run(
-            [self.sherd, *words], cwd=self.folder, env=self.env, capture_output=True, text=True
-        )
+    def run(self, *words, seconds=None):
+        seconds = self.args.start_seconds if seconds is None else seconds
+        how = {"cwd": self.folder, "env": self.env, "capture_output": True, "text": True}
+        try:
+            done = subprocess.run([self.sherd, *words], timeout=seconds, **how)
+        except subprocess.TimeoutExpired:
+            raise Late(
+                f"device.py: sherd {' '.join(words)}: takes more than {seconds:.0f} s"
+            ) from None
         if done.returncode:
             raise SystemExit(
                 f"device.py: sherd {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}"
@@ -94,6 +104,8 @@ class Measurement:
                 [*command, *options], cwd=self.folder, stdout=subprocess.PIPE, stderr=log, text=True
             )
         self.nodes.append(process)
+        if not select.select([process.stdout], [], [], self.args.start_seconds)[0]:
+            raise Late(f"device.py: {name}: takes more than {self.args.start_seconds} s to start")
         self.lines[name] = process.stdout.readline()
         if not self.lines[name]:
             raise SystemExit(
@@ -108,13 +120,24 @@ class Measurement:
     def left(self):
         return self.ends - time.monotonic()
 
+    def timed(self, *words):
+        return self.run(*words, seconds=max(self.left(), 0))
+
+    def attempt(self, what, measure, *args):
+        """What is measured, as the only element; none if the time ends before that."""
+        if self.left() > 0:
+            with contextlib.suppress(Late):
+                return [measure(*args)]
+        self.omitted.append(what)
+        return []
+
     def product(self, name, bits, nodes, options, n):
         a, b, runs = f"a{bits}.npy", f"b{bits}.npy", []
         if "--masks" in options:
             rows = str(n * self.args.runs)
-            self.run("prepare", b, "--rows", rows, "--bits", "9", "-o", "b.masks")
+            self.timed("prepare", b, "--rows", rows, "--bits", "9", "-o", "b.masks")
         for _ in range(self.args.runs):
-            answer = self.run(
+            answer = self.timed(
                 "multiply", a, b, "-o", "c.npy", "--json", *self.over(nodes), *options
             )
             runs.append(json.loads(answer))
@@ -131,33 +154,43 @@ class Measurement:
             "sha256": digest(self.folder / "c.npy"),
         }
 
-    def products(self, n):
-        """All products of one size; each takes at most nine times that of half of the size."""
-        made, wanted, began = [], {}, time.monotonic()
-        if self.estimate.get("wanted", 0) > self.left():
-            self.omitted.append(f"all of {n}")
-            return made
+    def estimated(self, name, measure, *args):
+        """As measure, unless the estimate exceeds the time left: nine times that of half the size."""
+        if self.estimate.get(name, 0) > self.left():
+            raise Late
+        began = time.monotonic()
+        made = measure(*args)
+        self.estimate[name] = 9 * (time.monotonic() - began)
+        return made
+
+    def wanted(self, n):
+        """Digests of the products of one size on the processor, whose operands it makes."""
+        found = {}
         for bits, options in EXACT.items():
             matrix(self.folder / f"a{bits}.npy", n, bits)
             matrix(self.folder / f"b{bits}.npy", n, bits)
-            wanted[bits] = self.product("wanted", bits, ("cpu",), options, n)["sha256"]
-        self.estimate["wanted"] = 9 * (time.monotonic() - began)
-        for name, bits, nodes, options in PRODUCTS:
-            if self.estimate.get(name, 0) > self.left():
-                self.omitted.append(f"{name} {n}")
-                continue
-            began = time.monotonic()
-            made.append(self.product(name, bits, nodes, options, n))
-            if name != "float64" and made[-1]["sha256"] != wanted[bits]:
-                raise SystemExit(f"device.py: {name}, n = {n}: other bits than on the processor")
-            self.estimate[name] = 9 * (time.monotonic() - began)
-            print(f"{name:12} {n:6} {made[-1]['seconds'][0]:9.3f} s", file=sys.stderr)
+            found[bits] = self.product("wanted", bits, ("cpu",), options, n)["sha256"]
+        return found
+
+    def products(self, n):
+        made = []
+        for wanted in self.attempt(f"all of {n}", self.estimated, "wanted", self.wanted, n):
+            for p in PRODUCTS:
+                made += self.attempt(f"{p[0]} {n}", self.estimated, p[0], self.judged, wanted, n, p)
+        return made
+
+    def judged(self, wanted, n, product):
+        name, bits = product[:2]
+        made = self.product(*product, n)
+        if name != "float64" and made["sha256"] != wanted[bits]:
+            raise SystemExit(f"device.py: {name}, n = {n}: other bits than on the processor")
+        print(f"{name:12} {n:6} {made['seconds'][0]:9.3f} s", file=sys.stderr)
         return made
 
     def training(self, recipe, by):
         few = ("--epochs", "1", "--examples", "200" if self.args.quick else "2000")
         how = ("--by", by, "--seed", "1", "--json", *self.over(("device",)))
-        answer = json.loads(self.run("train", recipe, *few, *how))
+        answer = json.loads(self.timed("train", recipe, *few, *how))
         return {
             "recipe": recipe,
             "by": by,
@@ -191,8 +224,10 @@ class Measurement:
             "sherd": self.run("version").split("\n")[0],
             "device": chosen,
             "nodes": state["nodes"],
-            "trainings": [self.training(*t) for t in TRAININGS if self.left() > 0],
-            "products": [p for size in sizes if self.left() > 0 for p in self.products(size)],
+            "trainings": [
+                made for t in TRAININGS for made in self.attempt(" ".join(t), self.training, *t)
+            ],
+            "products": [made for size in sizes for made in self.products(size)],
             "omitted": self.omitted,
         }
 
@@ -217,6 +252,9 @@ def main():
     )
     parser.add_argument("--runs", type=int, default=3, help="runs of each product [3]")
     parser.add_argument("--seconds", type=float, default=540, help="time for all [540]")
+    parser.add_argument(
+        "--start-seconds", type=float, default=120, help="time for the start of each node [120]"
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -199,6 +199,9 @@ static int multiply_kept(sherd__bench *b, product *p, sherd_diag *d)
     sherd__bench_traffic(p->cluster, &up_then, &down_then);
     sherd__bench_put_busy(b, &before, &after, seconds);
     note_path(b, &r);
+    const size_t len = strlen(b->path); /* the code is that with the least predicted time */
+    snprintf(b->path + len, sizeof b->path - len, ", code %s",
+             r.code == SHERD_CODE_INNER ? "inner" : "lagrange");
     (void)!sherd_multiplier_report_set(p->multiplier, NULL, NULL); /* r ends here */
     sherd_report_fini(&r);
     if (b->warming) sherd__bench_set(b, "first", seconds);

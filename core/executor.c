@@ -1,7 +1,9 @@
 /*
  * A mutex, a condition variable and two lists. It does not use libuv's thread pool, which is shared
  * with file and resolver work, has no bound, and runs work out of order. Threads are woken without
- * the mutex, which they would wait for, and only if they wait: work may take microseconds.
+ * the mutex, which they would wait for, and only if they wait: work may take microseconds. Work of
+ * a device takes longer: sherd__executor_finish always wakes, and under the mutex, without which
+ * the executor could be freed meanwhile.
  */
 #include "core/executor.h"
 

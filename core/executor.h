@@ -21,9 +21,10 @@ typedef struct sherd__executor_item {
 } sherd__executor_item;
 
 /**
- * Starts the thread. It calls `wake` when there is finished work to drain after there was none
- * (usually an uv_async_send); `wake` must be cheap and must not call back into the executor. The
- * caller frees *out with sherd__executor_free. Errors: SHERD_ENOMEM.
+ * Starts the thread. It calls `wake` (usually an uv_async_send) when it has finished work after
+ * there was none to drain; sherd__executor_finish calls it always. `wake` must be cheap and must
+ * not call back into the executor. The caller frees *out with sherd__executor_free. Errors:
+ * SHERD_ENOMEM.
  */
 int sherd__executor_new(sherd__executor **out, size_t queue_max, void (*wake)(void *ctx),
                         void *wake_ctx) SHERD_MUST;
@@ -35,7 +36,8 @@ int sherd__executor_new_inline(sherd__executor **out) SHERD_MUST;
 int sherd__executor_submit(sherd__executor *e, sherd__executor_item *w) SHERD_MUST;
 /** Announces a work item that this executor does not run. */
 void sherd__executor_expect(sherd__executor *e);
-/** Marks an announced item as finished: the next drain calls its `done`. Any thread may call it. */
+/** Marks an announced item as finished: the next drain calls its `done`. Any thread may call it. It
+ *  always calls `wake`, also where other finished work waits; without a thread there is none. */
 void sherd__executor_finish(sherd__executor *e, sherd__executor_item *w);
 /** Calls `done` for each finished item and returns their number. */
 size_t sherd__executor_drain(sherd__executor *e);

@@ -227,20 +227,25 @@ static int list_devices(const sherd__backend *b, const sherd__backend_options *h
     return SHERD_OK;
 }
 
-/* Opens the devices that the options name, or all. */
-static int open_named(const sherd__backend *b, const sherd__backend_options *how, bool open_all,
-                      report *r, sherd_diag *d)
+/* Opens each usable device; the list says why one cannot be opened. */
+static void measure_all(const sherd__backend *b, const sherd__backend_options *how, report *r)
 {
-    int err = SHERD_OK;
     for (uint32_t i = 0; i < r->count; i++) {
-        const bool named = how->all_devices || (how->devices_len ? names(how, i) : i == 0);
-        if (!r->list[i].usable || (!named && !open_all)) continue;
         sherd_diag mine = { .code = 0 };
-        int failed = measure(b, *how, &r->list[i], &mine);
-        if (failed && !open_all && !err) {
-            err = failed;
-            *d = mine;
-        }
+        if (r->list[i].usable) (void)measure(b, *how, &r->list[i], &mine);
+    }
+}
+
+/* Opens the devices that the options name, until one fails: it is not usable, or not there. */
+static int open_named(const sherd__backend *b, const sherd__backend_options *how, report *r,
+                      sherd_diag *d)
+{
+    const bool numbers = !how->all_devices && how->devices_len > 0;
+    const uint32_t len = numbers ? how->devices_len : how->all_devices ? r->count : 1;
+    int err = SHERD_OK;
+    for (uint32_t i = 0; i < len && !err; i++) {
+        sherd_device absent = { .number = numbers ? how->devices[i] : i };
+        err = measure(b, *how, absent.number < r->count ? &r->list[absent.number] : &absent, d);
     }
     return err;
 }
@@ -260,8 +265,8 @@ int sherd_devices_probe(const sherd_node_options *opt, const char *how_much, int
     how.library = library_of(b, &o);
     r.err = list_devices(b->of, &how, &r, &r.fault);
     if (!r.err && strcmp(how_much, "first") == 0) r.err = open_first(b->of, &how, &r, &r.fault);
-    else if (!r.err && strcmp(how_much, "list") != 0)
-        r.err = open_named(b->of, &how, strcmp(how_much, "measure") == 0, &r, &r.fault);
+    else if (!r.err && strcmp(how_much, "open") == 0) r.err = open_named(b->of, &how, &r, &r.fault);
+    else if (!r.err && strcmp(how_much, "measure") == 0) measure_all(b->of, &how, &r);
     return sherd__write_all(fd, -1, &r, sizeof r)
                ? sherd__fail(d, SHERD_EIO, NULL, "cannot write what was found")
                : SHERD_OK;
@@ -443,7 +448,8 @@ static int try_backend(const entry *b, sherd__backend_options *how, const sherd_
 }
 
 /* Chooses a backend with a driver, and its first device that is usable and not a processor unless
- * the options name devices; else the backend of the processor. */
+ * the options name devices; else the backend of the processor. If a device or memory that the
+ * options name is refused by one backend, and no other one has it, fails as the first did. */
 static int choose_any(const entry **out, sherd__backend_options *how, const sherd_node_options *o,
                       sherd_diag *d)
 {
@@ -456,19 +462,23 @@ static int choose_any(const entry **out, sherd__backend_options *how, const sher
         return SHERD_OK;
     }
     sherd_diag why[BACKENDS] = { { .code = 0 } };
+    const sherd_diag *refused = NULL;
     int err = SHERD_EUNSUPPORTED;
-    for (size_t i = 0; i < BACKENDS && err; i++) {
+    for (size_t i = 0; i < BACKENDS && err && err != SHERD_EINTERRUPTED; i++) {
         if (!is_tried(&backends[i], o)) continue;
         err = try_backend(&backends[i], how, o, &why[i]);
-        if (err == SHERD_EINTERRUPTED || err == SHERD_EINVAL) {
-            if (d) *d = why[i];
-            return err;
-        }
+        if (err == SHERD_EINTERRUPTED || (err == SHERD_EINVAL && !refused)) refused = &why[i];
         if (!err) *out = &backends[i];
+    }
+    if (err && refused) {
+        if (d) *d = *refused;
+        return refused->code;
     }
     for (size_t i = 0; i < BACKENDS; i++)
         if (why[i].code)
-            log_line(&o->hooks, why[i].code == SHERD_EUNSUPPORTED ? SHERD_LOG_INFO : SHERD_LOG_WARN,
+            log_line(&o->hooks,
+                     why[i].code == SHERD_EUNSUPPORTED && !o->devices ? SHERD_LOG_INFO
+                                                                      : SHERD_LOG_WARN,
                      err ? "the processor" : (*out)->of->name, why[i].message);
     return SHERD_OK;
 }

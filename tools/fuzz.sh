@@ -37,10 +37,17 @@ if [ "${1:-}" = --one ]; then
     exit 0
 fi
 make B=build/fuzz/lib CC=clang CFLAGS="$flags" SAN= build/fuzz/lib/libsherd.a || { echo "the library does not build with clang" >&2; exit 1; }
-for f in tests/fuzz/fuzz_*.c; do
+names=$(for f in tests/fuzz/fuzz_*.c; do
     name=${f##*/fuzz_}; name=${name%.c}
     case " $* " in "  " | *" $name "*) echo "$name" ;; esac
-done | xargs -r -n 1 -P "$(nproc)" bash tools/fuzz.sh --one | tee build/fuzz/sum
+done)
+[ "$names" ] || { echo "there is no fuzzer of this name in tests/fuzz" >&2; exit 1; }
+set -o pipefail
+echo "$names" | xargs -n 1 -P "$(nproc)" bash tools/fuzz.sh --one | tee build/fuzz/sum
+ended=$?
+passed=$(grep -c '^  ok' build/fuzz/sum)
 failed=$(grep -c '^  FAIL' build/fuzz/sum)
-echo "fuzz: $(grep -c '^  ok' build/fuzz/sum) passed, $failed failed, 0 skipped"
-[ "$failed" -eq 0 ]
+missing=$(($(echo "$names" | wc -l) - passed - failed)) # a killed shell prints nothing, and xargs starts no more
+[ "$missing" -eq 0 ] || echo "  FAIL  fuzzers without a result: $missing"
+echo "fuzz: $passed passed, $((failed + missing)) failed, 0 skipped"
+[ "$ended" -eq 0 ] && [ $((failed + missing)) -eq 0 ]

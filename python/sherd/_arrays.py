@@ -23,7 +23,7 @@ _VIEW = ffi.typeof("sherd_view *")
 _DOUBLES = ffi.typeof("double[]")
 
 
-def _foreign(x: Any, name: str) -> Any:
+def foreign(x: Any, name: str) -> Any:
     """Returns the array of an object of another library, whose memory must be the host's."""
     if x is None:
         raise wrong_type(name, x, "an array of numbers")
@@ -58,7 +58,7 @@ def _foreign(x: Any, name: str) -> Any:
 
 def numbers(x: Any, name: str) -> npt.NDArray[Any]:
     """Returns x as an array of a dtype that the library reads, copied only if it has another."""
-    array = x if type(x) is np.ndarray else _foreign(x, name)
+    array = x if type(x) is np.ndarray else foreign(x, name)
     dtype = array.dtype
     if dtype not in _DTYPES:
         if dtype.kind == "b":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
-from ._arrays import array_of, doubles, numbers, same_dtype_of, view
+from ._arrays import array_of, doubles, foreign, numbers, same_dtype_of, view
 from ._cluster import Cluster
 from ._errors import Error, InvalidArgument, WrongShape, call
 from ._handle import Handle, made
@@ -527,13 +527,14 @@ def _source(data: Any, validation: Any) -> Any:
 
 
 def _labels(y: Any, name: str) -> Any:
-    """Refuses labels that are texts."""
-    if np.asarray(y).dtype.kind in "US":
+    """Returns labels as an array; refuses texts."""
+    array = foreign(y, name)
+    if array.dtype.kind in "US":
         raise TypeError(
             f"{name} has texts, and labels are numbers: names, {name} = "
             f"numpy.unique({name}, return_inverse=True) makes them"
         )
-    return y
+    return array
 
 
 # Options of products that have no effect without nodes.

@@ -35,6 +35,22 @@ class Tensor:
         return self.x.__dlpack__()
 
 
+class Torch(Tensor):
+    """As a tensor of torch: numpy converts it only on the host, and without gradients."""
+
+    requires_grad = True
+
+    def detach(self):
+        detached = Torch(self.x, self.device)
+        detached.requires_grad = False
+        return detached
+
+    def __array__(self, dtype=None, copy=None):
+        if self.requires_grad or self.device[0] != 1:
+            raise RuntimeError("Can't call numpy() on it")
+        return self.x
+
+
 VIEWS = {
     "Fortran order": np.asfortranarray,
     "a transpose of a copy": lambda x: x.T.copy().T,
@@ -109,6 +125,26 @@ def test_tensors_of_torch(plain):
     if torch.cuda.is_available():
         with pytest.raises(TypeError, match="memory of a device"):
             plain.multiply(a.detach().cuda(), b)
+
+
+@pytest.mark.parametrize("make", [Torch, Tensor, Array, list])
+def test_labels_of_other_libraries(make):
+    x, y = RNG.random((40, 3)), RNG.integers(0, 2, 40)
+    recipe = sherd.Recipe.of_layers("dense 4", "relu", "dense 2", input=3, epochs=2)
+
+    def trained(labels):
+        return sherd.train(recipe, data=(x, labels), validation=(x, labels), seed=1).parameters
+
+    got, want = trained(make(y)), trained(y)
+    assert all(np.array_equal(got[name], want[name]) for name in want)
+
+
+@pytest.mark.parametrize("which", ["y", "validation_y"])
+def test_labels_on_a_device_are_refused(which):
+    x, y = RNG.random((40, 3)), RNG.integers(0, 2, 40)
+    labels = {"y": y, "validation_y": y, which: Torch(y, (2, 0))}
+    with pytest.raises(TypeError, match=f"^{which} is in the memory of a device"):
+        sherd.train("spiral", data=(x, labels["y"]), validation=(x, labels["validation_y"]))
 
 
 def test_arrays_of_jax(plain):

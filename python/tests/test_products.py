@@ -176,7 +176,8 @@ def test_an_operand_may_be_kept_for_one_direction(shared, operands, options):
     x, w = operands
     k = shared.keep(x, one_way=True, spare=0, **options)
     np.testing.assert_array_equal(k @ w, x @ w)
-    assert shared.report.code == options.get("code", shared.report.code)
+    chosen = [options["code"]] if options else ["lagrange", "inner"]
+    assert shared.report.code in chosen
     np.testing.assert_array_equal(w.T @ k.T, w.T @ x.T)
     for product in (lambda: k.T @ x, lambda: x.T @ k):
         with pytest.raises(sherd.Unsupported, match="from the right only"):

@@ -159,6 +159,22 @@ with abort both && [ "$(backend_of auto)" = '"backend":"opencl"' ] &&
     grep -q 'computing on opencl: the driver of cuda ends the process' auto.err
 report $? "auto uses OpenCL where CUDA's driver fails, and says why"
 kill "$pid"
+export SHERD_TEST_OPENCL=devices=2,memory=8000000000
+both --device 1 && [ "$(backend_of auto)" = '"backend":"opencl"' ] &&
+    grep -q 'computing on opencl: there is no device 1: CUDA has 1 device' auto.err
+report $? "auto uses OpenCL where CUDA lacks the named device, and says so"
+kill "$pid"
+both --device-memory 2G && [ "$(backend_of auto)" = '"backend":"opencl"' ] &&
+    grep -q 'computing on opencl: .* 2147483648 bytes of Stand-in GPU 0' auto.err
+report $? "auto uses OpenCL where CUDA lacks the memory, and says so"
+kill "$pid"
+refuses '' 2 'there is no device 2: CUDA has 1 device' --opencl-library "$B/tests/system/node/preload_opencl.so" --device 2
+report $? "a device that none has is refused with the first backend's sentence"
+with devices=2,old=1 both --device 0 && [ "$(backend_of auto)" = '"backend":"opencl"' ] &&
+    grep -q 'its compute capability is 7.0' auto.err
+report $? "auto uses OpenCL where CUDA cannot use the named device, and says so"
+kill "$pid"
+unset SHERD_TEST_OPENCL
 
 # --- the same bits ---------------------------------------------------------------------------------
 /usr/bin/python3 -c "

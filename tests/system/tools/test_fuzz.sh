@@ -43,7 +43,7 @@ expect() { # status, text of the output, name
         sed 's/^/# /' said
     fi
 }
-echo 1..7
+echo 1..8
 expect 0 '1 passed, 0 failed' "a fuzzer is built and run"
 put core/a.c 'int a(void); int a(void) { return 0; }'
 expect 1 '0 passed, 1 failed' "it is built again after a source has changed"
@@ -58,5 +58,17 @@ put tests/fuzz/steps.h '#define STEPS 0'
 expect 1 '0 passed, 1 failed' "it is built again after a header of the fuzzers has changed"
 put tests/fuzz/steps.h '#define STEPS 1'
 expect 0 '1 passed, 0 failed' "it passes again with the original sources"
+put tests/fuzz/fuzz_b.c '#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+int LLVMFuzzerTestOneInput(const unsigned char *x, size_t len);
+int LLVMFuzzerTestOneInput(const unsigned char *x, size_t len)
+{
+    (void)x, (void)len;
+    kill(getppid(), SIGKILL);
+    _exit(0); /* before it has another parent */
+}'
+expect 1 'without a result: [12]$' "a fuzzer whose shell is killed, as for memory, has failed"
+rm tests/fuzz/fuzz_b.c
 rm core/b.c
 expect 1 'does not build' "it does not build without a removed source"
