@@ -20,6 +20,7 @@
 #include "matrix/residue.h"
 #include "matrix/residue_limbs.h"
 #include "tests/support/fenced.h"
+#include "tests/support/under_valgrind.h"
 
 enum { WORST = 1 };
 
@@ -123,7 +124,7 @@ static void any_shape(void)
 {
     static const size_t edges[] = { 1, 2, 3, 15, 16, 17, 31, 63, 64, 65, 100, 129, 200 };
     enum { EDGES = sizeof edges / sizeof *edges };
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < (under_valgrind() ? 40 : 200); i++)
         check(primes[i % PRIMES], i / 2 % 2, edges[draw(EDGES)], edges[draw(EDGES)],
               edges[draw(EDGES)], i % 5 == 0);
 }
@@ -195,7 +196,7 @@ static void sorted_operands(void)
     static uint64_t first;
     uint64_t sum = 0;
     state = 99;
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < (under_valgrind() ? 12 : 40); i++) {
         product p;
         bool deep = i % 4 == 0; /* of several DEPTHs */
         size_t n = 1 + draw(deep ? 40 : 200), k = 1 + draw(deep ? 5000 : 150),
@@ -257,7 +258,7 @@ static void columns_at_a_time(void)
 
 static void not_below_while_sorting(void)
 {
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < (under_valgrind() ? 12 : 40); i++) {
         size_t n = 1 + draw(70), k = 1 + draw(4500), m = 1 + draw(70);
         product p;
         open(&p, primes[i % PRIMES], i & 1, n, k, m, WORST);
