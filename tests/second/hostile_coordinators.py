@@ -396,11 +396,11 @@ for name, changes in {"no height": {"height": 0}, "stride 0": {"stride": 0}, "wi
 @case("the same task twice at a time", EFRAME)
 def same_task(world):
     c = world.new()
-    left = c.put(np.ones((2000, 2000)))  # the first takes longer than a busy machine lets the loop wait
+    left = c.put(np.ones((1500, 1500)))  # the first takes longer than a busy machine lets the loop wait
     both, send = [], c.send
     c.send = both.append
     for _ in range(2):
-        c.task(1, left, left, (2000, 2000), number=4)
+        c.task(1, left, left, (1500, 1500), number=4)
     c.send = send
     c.send(b"".join(both))  # together, so that the second arrives before the first is answered
     return c.ended(8)
