@@ -213,6 +213,13 @@ static bool look_at(pid_t pid, char *state, pid_t *parent)
     return true;
 }
 
+bool is_stopped(pid_t pid)
+{
+    char state;
+    pid_t up;
+    return look_at(pid, &state, &up) && state == 'T';
+}
+
 size_t children_of(pid_t parent, pid_t *out, size_t max)
 {
     DIR *d = opendir("/proc");

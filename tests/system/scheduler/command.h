@@ -53,6 +53,8 @@ void node_start(command *c, const char *folder, const char *name, const char *al
 
 int64_t clock_now_ms(void);
 void pause_ms(unsigned ms);
+/** Returns whether the process is stopped by a signal. */
+bool is_stopped(pid_t pid);
 /** Lists the living children of a process, at most max. */
 size_t children_of(pid_t parent, pid_t *out, size_t max);
 /** Returns whether the command line of the process has this option and value. */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "scheduler/cluster/internal.h"
+#include "tests/support/send_signal.h"
 #include "tests/system/scheduler/command.h"
 #include "tests/system/scheduler/local_nodes.h"
 
@@ -65,6 +66,17 @@ uint64_t local_sent(sherd_cluster *c)
         sum += info.work_out;
     }
     return sum;
+}
+
+void local_stop(sherd_cluster *c, uint32_t node)
+{
+    const pid_t pid = local_pid(c, node);
+    int64_t deadline = clock_now_ms() + 30000 * patience();
+    send_signal(pid, SIGSTOP);
+    while (!is_stopped(pid)) {
+        if (clock_now_ms() > deadline) fail_msg("node %u does not stop", node);
+        pause_ms(1);
+    }
 }
 
 void local_gone(sherd_cluster *c, uint32_t node)

@@ -233,18 +233,6 @@ static void a_late_node_without_a_spare_causes_a_timeout_that_names_it(void **s)
     command_free(&c);
 }
 
-static bool is_stopped(pid_t pid)
-{
-    char path[64], text[256] = "";
-    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
-    FILE *f = fopen(path, "re");
-    if (!f) return false;
-    (void)!fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    const char *p = strrchr(text, ')');
-    return p && p[1] == ' ' && p[2] == 'T';
-}
-
 /* One attempt: returns true if the node took part, false if it was continued too late. */
 static bool goes_on(void)
 {

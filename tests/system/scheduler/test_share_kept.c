@@ -79,9 +79,9 @@ static void kept_shares_serve_both_orientations(void **s)
     kept_case t;
     sherd_product_options o = share_options(SHERD_SHARE, 0);
     keep(&t, share_cluster, &o);
-    uint64_t begun = local_sent(share_cluster);
+    uint64_t sent = local_sent(share_cluster);
     kept_product(&t, false);
-    uint64_t first = local_sent(share_cluster) - begun;
+    uint64_t first = local_sent(share_cluster) - sent;
     assert_true(first > NODES * (N / 2) * K * 6); /* X's shares, of half its rows */
     for (unsigned round = 0; round < 3; round++) {
         uint64_t before = local_sent(share_cluster);
@@ -223,7 +223,7 @@ static void the_inner_code_keeps_an_operand_for_one_orientation(void **s)
     sherd_report r = { .size = sizeof r };
     double got[K * M];
     o.code = SHERD_CODE_INNER;
-    uint64_t begun = local_sent(share_cluster);
+    uint64_t sent = local_sent(share_cluster);
     keep(&t, share_cluster, &o);
     assert_int_equal(sherd_multiplier_report_set(t.m, &r, &d), 0);
     for (unsigned round = 0; round < 3; round++) {
@@ -241,7 +241,7 @@ static void the_inner_code_keeps_an_operand_for_one_orientation(void **s)
         assert_string_equal(d.hint, "use --code lagrange, which multiplies it from both sides");
         assert_int_equal(local_sent(share_cluster), before);
     }
-    assert_true(local_sent(share_cluster) - begun > (uint64_t)NODES * N * (K / 3));
+    assert_true(local_sent(share_cluster) - sent > (uint64_t)NODES * N * (K / 3));
     sherd_report_fini(&r);
     assert_int_equal(sherd_multiplier_report_set(t.m, NULL, &d), 0);
     keep_end(&t);
@@ -266,7 +266,7 @@ static void interrupted_once(kept_case *t, sherd_cluster *c)
 {
     double got[N * M];
     stopping = true;
-    for (uint32_t i = 3; i < NODES; i++) send_signal(local_pid(c, i), SIGSTOP);
+    for (uint32_t i = 3; i < NODES; i++) local_stop(c, i);
     assert_int_equal(sherd_multiplier_multiply_kept(t->m, t->x, false, share_view(t->w, K, M), got,
                                                     M, NULL),
                      SHERD_EINTERRUPTED);
