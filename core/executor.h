@@ -37,7 +37,7 @@ int sherd__executor_submit(sherd__executor *e, sherd__executor_item *w) SHERD_MU
 /** Announces a work item that this executor does not run. */
 void sherd__executor_expect(sherd__executor *e);
 /** Marks an announced item as finished: the next drain calls its `done`. Any thread may call it. It
- *  always calls `wake`, also where other finished work waits; without a thread there is none. */
+ *  always calls `wake`, also where other finished work waits. Without a thread it calls nothing. */
 void sherd__executor_finish(sherd__executor *e, sherd__executor_item *w);
 /** Calls `done` for each finished item and returns their number. */
 size_t sherd__executor_drain(sherd__executor *e);

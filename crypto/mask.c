@@ -177,8 +177,6 @@ static int stream_of(sherd__masks *m, const sherd__mask_id *id, residue_kind kin
                      const sherd__seed_id *seed, sherd__keystream **out)
 {
     const uint32_t primes = kind == BYTES_V1 ? BYTE_PRIMES : PRIMES;
-    const sherd__mask_id derived = { id->role, seed->role ? 0 : id->t, id->prime_index, id->p,
-                                     id->width };
     cipher *c =
         &m->ciphers[((id->t * primes + id->prime_index) * 2 + (unsigned)id->role % 2) % CIPHERS];
     uint8_t key[KEY], own[KEY];
@@ -186,8 +184,12 @@ static int stream_of(sherd__masks *m, const sherd__mask_id *id, residue_kind kin
     if (c->kind != kind || !same(&c->id, id) || !same_seed(&c->seed, seed)) {
         if (c->id.role != 0) sherd__keystream_fini(&c->ks);
         c->id.role = (sherd__mask_role)0;
-        if (seed->role) sherd__masks_seed(m, seed, own);
-        derive(seed->role ? own : m->key, &derived, kind, key);
+        sherd__mask_id of = *id;
+        if (seed->role) {
+            sherd__masks_seed(m, seed, own);
+            of.t = 0;
+        }
+        derive(seed->role ? own : m->key, &of, kind, key);
         int err = sherd__keystream_init(&c->ks, key);
         sherd__wipe(key, sizeof key);
         if (seed->role) sherd__wipe(own, sizeof own);

@@ -42,8 +42,7 @@ typedef struct sherd__driver {
     const char *interface; /* for messages: "OpenCL" */
     const char *no_device; /* hint where it has none */
     size_t api_size;       /* bytes of its functions, as load fills them */
-    /* Loads the library; NULL: the system's. SHERD_EUNSUPPORTED where there is none or it is too
-     * old. */
+    /* Loads the library; NULL: the system's. SHERD_EUNSUPPORTED: it is missing or too old. */
     int (*load)(void *api, const char *file, sherd_diag *d);
     /* Finds up to SHERD__DEVICES_MAX devices, in the order of their numbers. */
     int (*find)(const void *api, sherd__driver_found *out, uint32_t *count, sherd_diag *d);
@@ -103,5 +102,30 @@ int sherd__accelerator_submit(void *ctx, sherd__call *c, sherd_diag *d);
 void sherd__accelerator_cancel(void *ctx, sherd__call *c);
 void sherd__accelerator_wait(void *ctx, const sherd__call *c);
 void sherd__accelerator_close(void *ctx);
+
+/** Defines sherd__backend_NAME over `driver`, a static object. Outside functions. */
+#define SHERD__ACCELERATOR_BACKEND(NAME, driver)                                                   \
+    static int NAME##_list(const sherd__backend_options *opt, sherd__device_info *out,             \
+                           uint32_t most, uint32_t *count, sherd_diag *d)                          \
+    {                                                                                              \
+        return sherd__accelerator_list(&driver, opt, out, most, count, d);                         \
+    }                                                                                              \
+    static int NAME##_open(void **ctx, const sherd__backend_options *opt, sherd_diag *d)           \
+    {                                                                                              \
+        return sherd__accelerator_open(ctx, &driver, opt, d);                                      \
+    }                                                                                              \
+    const sherd__backend sherd__backend_##NAME = {                                                 \
+        .abi = SHERD__BACKEND_ABI,                                                                 \
+        .name = #NAME,                                                                             \
+        .list = NAME##_list,                                                                       \
+        .open = NAME##_open,                                                                       \
+        .devices = sherd__accelerator_devices,                                                     \
+        .hold = sherd__accelerator_hold,                                                           \
+        .drop = sherd__accelerator_drop,                                                           \
+        .submit = sherd__accelerator_submit,                                                       \
+        .cancel = sherd__accelerator_cancel,                                                       \
+        .wait = sherd__accelerator_wait,                                                           \
+        .close = sherd__accelerator_close,                                                         \
+    }
 
 #endif

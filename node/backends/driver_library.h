@@ -5,11 +5,12 @@
 #include "sherd/err.h"
 
 /** Loads `file`, or where it is NULL the first of `names` that can be loaded; NULL ends the list.
- *  what: the interface, for messages. Returns SHERD_EUNSUPPORTED with the loader's reason and
- *  `hint` where there is none. */
+ *  what: the interface, for messages. SHERD_EUNSUPPORTED: none can be loaded; *d has
+ *  the loader's reason and `hint`. */
 int sherd__driver_library(void **out, const char *file, const char *const *names, const char *what,
                           const char *hint, sherd_diag *d) SHERD_MUST;
-/** Stores the address of a function in *member, a pointer to a function; NULL: there is none. */
+/** Stores the address of a function in *member, a pointer to a function; NULL if the library lacks
+ *  it. */
 void sherd__driver_symbol(void *library, const char *name, void *member);
 
 #endif

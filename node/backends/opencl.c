@@ -353,27 +353,4 @@ static const sherd__driver driver = {
     .finish = finish,
 };
 
-static int opencl_list(const sherd__backend_options *opt, sherd__device_info *out, uint32_t most,
-                       uint32_t *count, sherd_diag *d)
-{
-    return sherd__accelerator_list(&driver, opt, out, most, count, d);
-}
-
-static int opencl_open(void **ctx, const sherd__backend_options *opt, sherd_diag *d)
-{
-    return sherd__accelerator_open(ctx, &driver, opt, d);
-}
-
-const sherd__backend sherd__backend_opencl = {
-    .abi = SHERD__BACKEND_ABI,
-    .name = "opencl",
-    .list = opencl_list,
-    .open = opencl_open,
-    .devices = sherd__accelerator_devices,
-    .hold = sherd__accelerator_hold,
-    .drop = sherd__accelerator_drop,
-    .submit = sherd__accelerator_submit,
-    .cancel = sherd__accelerator_cancel,
-    .wait = sherd__accelerator_wait,
-    .close = sherd__accelerator_close,
-};
+SHERD__ACCELERATOR_BACKEND(opencl, driver);

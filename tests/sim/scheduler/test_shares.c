@@ -228,7 +228,24 @@ static void with_more_faults_the_result_is_correct_or_an_error(void **state)
     assert_true(refused > 50);
 }
 
-/* Slow, dead, disconnected, lying or lying together: what can be coded again is, without the nodes
+/* Runs with up to two nodes that are slow, dead, disconnected, lying or lying together. */
+static void run_inner(sim_options *o, uint64_t seed, sim_outcome *r)
+{
+    const uint32_t most = o->nodes - 2 * o->product.colluding - 1;
+    o->faulty = (uint32_t)(seed % 3);
+    if (o->faulty > most) o->faulty = most;
+    o->fault = (sim_fault)(SIM_NONE + 1 + seed % SIM_FAULTS);
+    o->fault_early = seed % 2;
+    sim_run(o, r);
+    if (r->hung) describe(o, r, "it hangs");
+    if (r->err && r->err != SHERD_EFEWNODES) describe(o, r, "it failed for another reason");
+    if (r->err && !o->faulty) describe(o, r, "it failed without faults");
+    if (!r->err && !r->equal) describe(o, r, "a product is wrong");
+    if (r->banned > o->faulty) describe(o, r, "an honest node was named");
+    if (!o->faulty && r->encodings != 1) describe(o, r, "it was coded again");
+}
+
+/* What can be coded again is, without the nodes
  * that were lost or banned, and by a code that needs fewer answers. */
 static void without_all_nodes_of_the_inner_code_shares_are_made_again(void **state)
 {
@@ -237,18 +254,7 @@ static void without_all_nodes_of_the_inner_code_shares_are_made_again(void **sta
     for (uint64_t seed = 170000; seed < 171200; seed++) {
         sim_options o = drawn_inner(seed);
         sim_outcome r;
-        o.faulty = (uint32_t)(seed % 3);
-        if (o.faulty > o.nodes - 2 * o.product.colluding - 1)
-            o.faulty = o.nodes - 2 * o.product.colluding - 1;
-        o.fault = (sim_fault)(SIM_NONE + 1 + seed % SIM_FAULTS);
-        o.fault_early = seed % 2;
-        sim_run(&o, &r);
-        if (r.hung) describe(&o, &r, "it hangs");
-        if (r.err && r.err != SHERD_EFEWNODES) describe(&o, &r, "it failed for another reason");
-        if (r.err && !o.faulty) describe(&o, &r, "it failed without faults");
-        if (!r.err && !r.equal) describe(&o, &r, "the product is wrong");
-        if (r.banned > o.faulty) describe(&o, &r, "an honest node was named");
-        if (!o.faulty && r.encodings != 1) describe(&o, &r, "it was coded again");
+        run_inner(&o, seed, &r);
         once += !r.err && r.encodings == 1;
         again += !r.err && r.encodings > 1;
         named += r.banned > 0;
@@ -271,19 +277,8 @@ static void a_kept_operand_survives_the_loss_of_a_node_of_the_inner_code(void **
         o.one_way = seed / 2 % 2;
         o.bytes = seed % 3 == 1;
         o.product.memory += UINT64_C(1) << 21;
-        o.faulty = (uint32_t)(seed % 3);
-        if (o.faulty > o.nodes - 2 * o.product.colluding - 1)
-            o.faulty = o.nodes - 2 * o.product.colluding - 1;
-        o.fault = (sim_fault)(SIM_NONE + 1 + seed % SIM_FAULTS);
-        o.fault_early = seed % 2;
-        sim_run(&o, &r);
-        if (r.hung) describe(&o, &r, "it hangs");
-        if (r.err && r.err != SHERD_EFEWNODES) describe(&o, &r, "it failed for another reason");
-        if (r.err && !o.faulty) describe(&o, &r, "it failed without faults");
-        if (!r.err && !r.equal) describe(&o, &r, "a product is wrong");
-        if (r.banned > o.faulty) describe(&o, &r, "an honest node was named");
+        run_inner(&o, seed, &r);
         if (!r.err && r.cut_inner != (r.encodings == 1)) describe(&o, &r, "by the wrong code");
-        if (!o.faulty && r.encodings != 1) describe(&o, &r, "it was coded again");
         once += !r.err && r.encodings == 1;
         again += !r.err && r.encodings > 1;
         named += r.banned > 0;

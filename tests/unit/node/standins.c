@@ -189,3 +189,19 @@ sherd__handle held(void *ctx, const sherd__fragment *f)
     assert_int_equal(backend->hold(ctx, 0, f, 1, &h, &d), SHERD_OK);
     return h;
 }
+
+void fails_once(const char *fault)
+{
+    char faults[32];
+    snprintf(faults, sizeof faults, "%s=%u", fault, launches_of_open() + 1);
+    void *ctx = opened(faults);
+    sherd__fragment *f = block_new();
+    sherd__handle h = held(ctx, f);
+    calling c;
+    assert_int_equal(call_once(ctx, &c, h), SHERD_EDEVICE);
+    assert_false(c.call.lost);
+    assert_int_equal(call_once(ctx, &c, h), SHERD_OK);
+    backend->drop(ctx, &h);
+    backend->close(ctx);
+    sherd__fragment_free(f);
+}

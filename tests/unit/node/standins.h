@@ -63,5 +63,8 @@ int begin(void *ctx, calling *c, sherd__handle h, sherd_diag *d);
 void settle(void *ctx);
 /** Makes one call, and checks its result; returns its error. */
 int call_once(void *ctx, calling *c, sherd__handle h);
+/** Makes two calls with this fault at the first launch after the self-test: the first one fails and
+ *  leaves the device usable, the second one succeeds. */
+void fails_once(const char *fault);
 
 #endif

@@ -97,20 +97,8 @@ static void every_spoiled_launch_of_the_selftest_is_noticed(void **s)
 static void a_failed_launch_fails_its_call_only(void **s)
 {
     (void)s;
-    char faults[32];
-    const unsigned all = launches_of_open();
-    snprintf(faults, sizeof faults, "fail=%u", all + 1);
-    void *ctx = opened(faults);
-    sherd__fragment *f = block_new();
-    sherd__handle h = held(ctx, f);
-    calling c;
-    assert_int_equal(call_once(ctx, &c, h), SHERD_EDEVICE);
-    assert_false(c.call.lost);
-    assert_int_equal(call_once(ctx, &c, h), SHERD_OK);
-    backend->drop(ctx, &h);
-    backend->close(ctx);
+    fails_once("fail");
     assert_int_equal(on->dirty(), 0);
-    sherd__fragment_free(f);
 }
 
 /* Each allocation of a call: of the block, and of the result. */

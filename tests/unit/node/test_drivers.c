@@ -34,18 +34,7 @@ static void a_device_without_float64_declares_residues_and_bytes(void **s)
 static void resources_that_lack_when_a_kernel_ends_are_a_failure_of_the_device(void **s)
 {
     (void)s;
-    char faults[32];
-    snprintf(faults, sizeof faults, "short=%u", launches_of_open() + 1);
-    void *ctx = opened(faults);
-    sherd__fragment *f = block_new();
-    sherd__handle h = held(ctx, f);
-    calling c;
-    assert_int_equal(call_once(ctx, &c, h), SHERD_EDEVICE);
-    assert_false(c.call.lost);
-    assert_int_equal(call_once(ctx, &c, h), SHERD_OK);
-    backend->drop(ctx, &h);
-    backend->close(ctx);
-    sherd__fragment_free(f);
+    fails_once("short");
 }
 
 static void what_cannot_be_used_is_named(void **s)

@@ -20,6 +20,13 @@ static void pass(world *w, uint64_t ms)
     world_settle(w);
 }
 
+/* The first nodes answer a task each that they have. */
+static void answer_each(world *w, uint32_t nodes)
+{
+    for (uint32_t i = 0; i < nodes; i++)
+        if (w->ends[i].asked) world_answer(w, i, 0);
+}
+
 /* Nodes answer all that they have, each after 10 ms; node `but` answers nothing. */
 static void work(world *w, uint32_t but)
 {
@@ -112,8 +119,7 @@ static void a_node_that_is_as_fast_as_the_others_keeps_its_work(void **state)
     world_settle(&w);
     while (world_asked(&w)) {
         pass(&w, 1000); /* slow, but both are */
-        for (uint32_t i = 0; i < 2; i++)
-            if (w.ends[i].asked) world_answer(&w, i, 0);
+        answer_each(&w, 2);
         world_settle(&w);
     }
     world_must_be_done(&w, SHERD_OK);
@@ -176,8 +182,7 @@ static world lost_after_3_s(uint64_t ms)
     world_part(&w, 2, true, false);
     for (world_settle(&w); world_asked(&w) > 0; world_settle(&w)) {
         pass(&w, ms);
-        for (uint32_t i = 0; i < 2; i++)
-            if (w.ends[i].asked) world_answer(&w, i, 0);
+        answer_each(&w, 2);
     }
     world_must_be_done(&w, SHERD_OK);
     return w;
@@ -218,11 +223,7 @@ static void a_node_that_refuses_its_tasks_first_is_charged_for_them(void **state
     world_refuse_all(&w, 1);
     world_settle(&w);
     pass(&w, 1000);
-    while (world_asked(&w) > 0) {
-        for (uint32_t i = 0; i < 2; i++)
-            if (w.ends[i].asked) world_answer(&w, i, 0);
-        world_settle(&w);
-    }
+    world_work(&w, w.nodes);
     world_must_be_done(&w, SHERD_OK);
     sherd__job_pace pace = sherd__job_node_pace(w.job, 1);
     assert_float_equal(pace.seconds, 1, 1e-9);
@@ -240,8 +241,7 @@ static void a_lost_node_whose_answers_were_not_needed_is_not_waited_for(void **s
     world_part(&w, 3, true, true);
     for (int k = 0; k < 16 && world_asked(&w) > 0; k++) {
         pass(&w, 200);
-        for (uint32_t i = 0; i < 3; i++)
-            if (w.ends[i].asked) world_answer(&w, i, 0);
+        answer_each(&w, 3);
         world_settle(&w);
     }
     world_must_be_done(&w, SHERD_OK);
