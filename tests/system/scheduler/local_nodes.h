@@ -18,7 +18,7 @@ sherd_cluster *local_open_as(sherd_cluster_options o, const char *misbehave);
 pid_t local_pid(sherd_cluster *c, uint32_t node);
 /** Returns the bytes of blocks and tasks sent to all nodes so far. */
 uint64_t local_sent(sherd_cluster *c);
-/** Stops a node, and waits until it is stopped: on a busy machine its threads run on for a while. */
+/** Stops a node, and waits for that: on a busy machine its threads run on for a while. */
 void local_stop(sherd_cluster *c, uint32_t node);
 /** Waits until the cluster knows that the node is down. */
 void local_gone(sherd_cluster *c, uint32_t node);
