@@ -6,12 +6,10 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/diag.h"
-#include "core/wipe.h"
 #include "node/backends/accelerator_internal.h"
 #include "node/check.h"
 
@@ -19,117 +17,7 @@
 #define TIMEOUT_S 30.0 /* of a call, in addition to the time that it should take */
 #define SLOWER 20.0    /* how much longer than estimated a call may take */
 #define WATCH_S 0.05   /* between two looks at the lanes */
-
-/* ---- lanes and the driver -------------------------------------------------------------------- */
-
-/* Around functions of the driver. An abandoned lane stays here. */
-static void enter(accelerator_lane *l)
-{
-    pthread_mutex_unlock(&l->busy);
-}
-
-static void leave(accelerator_lane *l)
-{
-    pthread_mutex_lock(&l->busy);
-    while (l->hung) {
-        pthread_mutex_unlock(&l->busy);
-        pause();
-        pthread_mutex_lock(&l->busy);
-    }
-}
-
-static const sherd__driver *driver_of(const accelerator_lane *l)
-{
-    return l->on->of->driver;
-}
-
-int sherd__lane_memory(accelerator_lane *l, uint64_t len, void **out, sherd_diag *d)
-{
-    *out = NULL;
-    if (len > l->on->driver.largest)
-        return sherd__fail(d, SHERD_ENOMEM, NULL,
-                           "%llu bytes: the device has at most %llu in one piece",
-                           (unsigned long long)len, (unsigned long long)l->on->driver.largest);
-    enter(l);
-    int err = driver_of(l)->memory_new(l->driver, (len + 16) / 16 * 16, out, d);
-    leave(l);
-    return err;
-}
-
-static void free_memory(accelerator_lane *l, void *memory)
-{
-    enter(l);
-    driver_of(l)->memory_free(l->driver, memory);
-    leave(l);
-}
-
-int sherd__lane_write(accelerator_lane *l, void *memory, uint64_t at, const uint8_t *from,
-                      uint64_t len, sherd_diag *d)
-{
-    size_t n, most = 0;
-    int err = SHERD_OK;
-    for (uint64_t done = 0; done < len && !err; done += n) {
-        n = len - done < ACCELERATOR_STAGING ? (size_t)(len - done) : ACCELERATOR_STAGING;
-        memcpy(l->staging, from + done, n);
-        enter(l);
-        err = driver_of(l)->write(l->driver, memory, at + done, l->staging, n, d);
-        leave(l);
-        if (n > most) most = n;
-    }
-    sherd__wipe(l->staging, most);
-    return err;
-}
-
-int sherd__lane_read(accelerator_lane *l, void *memory, uint64_t at, uint8_t *to, uint64_t len,
-                     sherd_diag *d)
-{
-    size_t n, most = 0;
-    int err = SHERD_OK;
-    for (uint64_t done = 0; done < len && !err; done += n) {
-        n = len - done < ACCELERATOR_STAGING ? (size_t)(len - done) : ACCELERATOR_STAGING;
-        enter(l);
-        err = driver_of(l)->read(l->driver, memory, at + done, l->staging, n, d);
-        leave(l);
-        if (!err) memcpy(to + done, l->staging, n);
-        if (n > most) most = n;
-    }
-    sherd__wipe(l->staging, most);
-    return err;
-}
-
-int sherd__lane_zero(accelerator_lane *l, void *memory, uint64_t len, sherd_diag *d)
-{
-    enter(l);
-    int err = driver_of(l)->zero(l->driver, memory, (len + 3) / 4 * 4, d);
-    leave(l);
-    return err;
-}
-
-int sherd__lane_launch(accelerator_lane *l, sherd__kernel kernel, const sherd__kernel_memory *m,
-                       const sherd__kernel_job *job, const uint32_t groups[2], sherd_diag *d)
-{
-    if (groups[0] == 0 || groups[1] == 0) return SHERD_OK;
-    enter(l);
-    int err = driver_of(l)->launch(l->driver, kernel, m, job, groups, d);
-    leave(l);
-    return err;
-}
-
-int sherd__lane_finish(accelerator_lane *l, sherd_diag *d)
-{
-    enter(l);
-    int err = driver_of(l)->finish(l->driver, d);
-    leave(l);
-    return err;
-}
-
-void sherd__accelerator_forget(accelerator_lane *l, void *memory, uint64_t len)
-{
-    int err = sherd__lane_zero(l, memory, len, NULL);
-    if (!err) err = sherd__lane_finish(l, NULL);
-    (void)err; /* of a device that is lost: its memory is not read again */
-    free_memory(l, memory);
-}
+#define KEEP_S 1.0     /* how long memory is kept that no call needs */
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
@@ -138,44 +26,17 @@ static accelerator_block *block_of(const sherd__handle *h)
     return (accelerator_block *)(uintptr_t)h->id;
 }
 
-static int take_budget(accelerator_device *v, uint64_t len, sherd_diag *d)
-{
-    if (len > v->driver.memory || v->used > v->driver.memory - len)
-        return sherd__fail(d, SHERD_ENOMEM, NULL,
-                           "%llu bytes: %llu of the device's %llu are in use",
-                           (unsigned long long)len, (unsigned long long)v->used,
-                           (unsigned long long)v->driver.memory);
-    v->used += len;
-    return SHERD_OK;
-}
-
-int sherd__accelerator_reserve(accelerator_device *v, uint64_t len, sherd_diag *d)
-{
-    pthread_mutex_lock(&v->of->lock);
-    int err = take_budget(v, len, d);
-    pthread_mutex_unlock(&v->of->lock);
-    return err;
-}
-
-void sherd__accelerator_unreserve(accelerator_device *v, uint64_t len)
-{
-    pthread_mutex_lock(&v->of->lock);
-    assert(len <= v->used);
-    v->used -= len;
-    pthread_mutex_unlock(&v->of->lock);
-}
-
 /* Waits until no other lane copies the block; returns true if this lane is to copy it. */
 static bool begin_copy(accelerator_lane *l, accelerator_block *b)
 {
     accelerator *a = l->on->of;
-    enter(l);
+    sherd__lane_enter(l);
     pthread_mutex_lock(&a->lock);
     while (b->state == BEING_COPIED) pthread_cond_wait(&a->changed, &a->lock);
     bool mine = b->state == TO_COPY;
     if (mine) b->state = BEING_COPIED;
     pthread_mutex_unlock(&a->lock);
-    leave(l);
+    sherd__lane_leave(l);
     return mine;
 }
 
@@ -209,7 +70,7 @@ int sherd__accelerator_hold(void *ctx, uint32_t device, const sherd__fragment *f
     *b = (accelerator_block){ .from = f, .on = v, .owner = owner, .len = i->len };
     pthread_mutex_lock(&a->lock);
     int err = v->lost ? sherd__fail(d, SHERD_EDEVICE, NULL, "%s", v->why)
-                      : take_budget(v, b->len, d);
+                      : sherd__accelerator_take(v, b->len, d);
     pthread_mutex_unlock(&a->lock);
     if (err) {
         sherd__free(b);
@@ -405,6 +266,25 @@ static void run_call(accelerator_lane *l, sherd__call *c)
     if (err == SHERD_ECLOSED) lose(v, d.message);
 }
 
+/* Waits for work, and frees kept memory when there is none for a moment. The lock is held. */
+static void wait_for_work(accelerator_lane *l)
+{
+    accelerator *a = l->on->of;
+    const double left = l->on->kept_at + KEEP_S - sherd__clock_s();
+    struct timespec until = sherd__clock_after(left > 0 ? left : 0);
+    if (!l->on->kept_len) {
+        pthread_cond_wait(&a->work, &a->lock);
+    } else if (left > 0) {
+        pthread_cond_timedwait(&a->work, &a->lock, &until);
+    } else {
+        l->deadline = sherd__clock_s() + a->timeout_s;
+        pthread_mutex_unlock(&a->lock);
+        sherd__accelerator_evict(l, 0);
+        pthread_mutex_lock(&a->lock);
+        l->deadline = 0;
+    }
+}
+
 static void *run_lane(void *ctx)
 {
     accelerator_lane *l = ctx;
@@ -422,9 +302,11 @@ static void *run_lane(void *ctx)
         } else if (a->ending) {
             break;
         } else if (!v->released) {
-            pthread_cond_wait(&a->work, &a->lock);
+            wait_for_work(l);
         }
     }
+    l->ended = true;
+    pthread_cond_broadcast(&a->changed);
     pthread_mutex_unlock(&a->lock);
     pthread_mutex_unlock(&l->busy);
     return NULL;
@@ -445,17 +327,18 @@ static void check_lane(accelerator_lane *l, double now)
              c ? "it should have computed a task" : "it should have overwritten a block");
     v->stuck = true;
     l->call = NULL;
+    pthread_cond_broadcast(&v->of->changed);
     lose(v, why);
     if (c) end_call(v, c, SHERD_ECLOSED, true, why);
 }
 
-/* Returns whether a call or a block keeps a lane busy, or is about to: the watchdog is woken with
+/* Returns whether a call or memory keeps a lane busy, or is about to: the watchdog is woken with
  * the lanes. */
 static bool any_in_driver(const accelerator *a)
 {
     bool any = any_in_progress(a);
     for (uint32_t i = 0; i < a->count; i++) {
-        any |= a->devices[i].released != NULL;
+        any |= a->devices[i].released || a->devices[i].kept_len;
         for (uint32_t l = 0; l < ACCELERATOR_LANES; l++)
             any |= a->devices[i].lanes[l].deadline > 0 && !a->devices[i].lanes[l].hung;
     }
@@ -466,7 +349,7 @@ static void *run_watchdog(void *ctx)
 {
     accelerator *a = ctx;
     pthread_mutex_lock(&a->lock);
-    while (!a->ending) {
+    while (!a->watch_ending) {
         struct timespec until = sherd__clock_after(WATCH_S);
         if (any_in_driver(a)) pthread_cond_timedwait(&a->work, &a->lock, &until);
         else pthread_cond_wait(&a->work, &a->lock);
@@ -500,40 +383,16 @@ static void describe(accelerator_device *v)
     snprintf(v->what->core, sizeof v->what->core, "%s", v->driver.model);
 }
 
-static int open_staging(accelerator_lane *l, sherd_diag *d)
-{
-    const sherd__driver *driver = driver_of(l);
-    void *staging = NULL;
-    int err = SHERD_OK;
-    if (driver->staging_new) err = driver->staging_new(l->driver, ACCELERATOR_STAGING, &staging, d);
-    else if (!(staging = sherd__alloc(ACCELERATOR_STAGING)))
-        err = sherd__fail_memory(d, "memory for copies to a device");
-    l->staging = staging;
-    return err;
-}
-
-static void close_staging(accelerator_lane *l)
-{
-    if (!l->staging || !driver_of(l)->staging_free) sherd__free(l->staging);
-    else driver_of(l)->staging_free(l->driver, l->staging);
-}
-
-static int open_lane(accelerator_lane *l, accelerator_device *v, sherd_diag *d)
-{
-    l->on = v;
-    int err = v->of->driver->lane_new(v->driver.of, &l->driver, d);
-    if (!err) err = open_staging(l, d);
-    return err ? err : v->of->driver->memory_new(l->driver, 64, &l->bad, d);
-}
-
 static int open_device(accelerator_device *v, const sherd__backend_options *opt, sherd_diag *d)
 {
     int err = SHERD_OK;
     describe(v);
-    for (uint32_t i = 0; i < ACCELERATOR_LANES && !err; i++) err = open_lane(&v->lanes[i], v, d);
+    for (uint32_t i = 0; i < ACCELERATOR_LANES && !err; i++)
+        err = sherd__lane_open(&v->lanes[i], v, opt->threads, d);
     if (err) return err;
     pthread_mutex_lock(&v->lanes[0].busy);
     err = sherd__accelerator_selftest(v, opt, d);
+    sherd__accelerator_evict(&v->lanes[0], 0);
     pthread_mutex_unlock(&v->lanes[0].busy);
     return err;
 }
@@ -560,9 +419,11 @@ static void init_locks(accelerator *a)
     pthread_cond_init(&a->work, &attr);
     pthread_cond_init(&a->changed, NULL);
     pthread_condattr_destroy(&attr);
-    for (uint32_t i = 0; i < a->count; i++)
+    for (uint32_t i = 0; i < a->count; i++) {
+        pthread_mutex_init(&a->devices[i].evicting, NULL);
         for (uint32_t l = 0; l < ACCELERATOR_LANES; l++)
             pthread_mutex_init(&a->devices[i].lanes[l].busy, NULL);
+    }
 }
 
 int sherd__accelerator_start(void **ctx, const sherd__driver *driver,
@@ -596,14 +457,38 @@ int sherd__accelerator_start(void **ctx, const sherd__driver *driver,
 static void close_device(accelerator_device *v)
 {
     const sherd__driver *driver = v->of->driver;
+    for (uint32_t i = 0; i < v->kept_len; i++)
+        driver->memory_free(v->lanes[0].driver, v->kept[i].memory);
     for (uint32_t i = 0; i < ACCELERATOR_LANES; i++) {
-        accelerator_lane *l = &v->lanes[i];
-        if (l->bad) driver->memory_free(l->driver, l->bad);
-        if (l->on) close_staging(l);
-        if (l->driver) driver->lane_free(l->driver);
-        pthread_mutex_destroy(&l->busy);
+        sherd__lane_close(&v->lanes[i]);
+        pthread_mutex_destroy(&v->lanes[i].busy);
     }
+    pthread_mutex_destroy(&v->evicting);
     driver->close(v->driver.of);
+}
+
+/* Returns whether all lanes have ended but those of devices that are stuck. */
+static bool lanes_ended(const accelerator *a)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < a->count; i++)
+        for (uint32_t k = 0; k < ACCELERATOR_LANES; k++) {
+            const accelerator_lane *l = &a->devices[i].lanes[k];
+            all &= !l->runs || l->ended || a->devices[i].stuck;
+        }
+    return all;
+}
+
+/* The watchdog ends last: a driver may hang while the last blocks are overwritten. */
+static void end_lanes(accelerator *a)
+{
+    pthread_mutex_lock(&a->lock);
+    a->ending = true;
+    pthread_cond_broadcast(&a->work);
+    while (!lanes_ended(a)) pthread_cond_wait(&a->changed, &a->lock);
+    a->watch_ending = true;
+    pthread_cond_broadcast(&a->work);
+    pthread_mutex_unlock(&a->lock);
 }
 
 void sherd__accelerator_close(void *ctx)
@@ -611,10 +496,7 @@ void sherd__accelerator_close(void *ctx)
     accelerator *a = ctx;
     bool abandoned = false;
     if (!a) return;
-    pthread_mutex_lock(&a->lock);
-    a->ending = true;
-    pthread_cond_broadcast(&a->work);
-    pthread_mutex_unlock(&a->lock);
+    end_lanes(a);
     if (a->watched) pthread_join(a->watchdog, NULL);
     for (uint32_t i = 0; i < a->count; i++)
         for (uint32_t k = 0; k < ACCELERATOR_LANES; k++) {

@@ -37,6 +37,16 @@ typedef struct sherd__kernel_memory {
     void *left, *right, *out, *bad;
 } sherd__kernel_memory;
 
+/* A copy between the device and a part of a lane's memory for copies. */
+#define SHERD__STAGING_PARTS 4u
+typedef struct sherd__driver_copy {
+    void *memory; /* of the device */
+    uint64_t at;  /* where in it */
+    uint8_t *staging;
+    size_t len;
+    uint32_t part; /* below SHERD__STAGING_PARTS */
+} sherd__driver_copy;
+
 typedef struct sherd__driver {
     const char *name;      /* of the backend */
     const char *interface; /* for messages: "OpenCL" */
@@ -62,10 +72,11 @@ typedef struct sherd__driver {
     void (*staging_free)(void *lane, void *staging);
     int (*memory_new)(void *lane, uint64_t len, void **out, sherd_diag *d);
     void (*memory_free)(void *lane, void *memory);
-    /* Return once the copy is complete. */
-    int (*write)(void *lane, void *memory, uint64_t at, const void *from, size_t len,
-                 sherd_diag *d);
-    int (*read)(void *lane, void *memory, uint64_t at, void *to, size_t len, sherd_diag *d);
+    /* Start a copy to or from the device. Its part of the staging memory is in use until `wait` for
+     * that part, or `finish`, has returned. The copies of a lane are done in order. */
+    int (*write)(void *lane, const sherd__driver_copy *c, sherd_diag *d);
+    int (*read)(void *lane, const sherd__driver_copy *c, sherd_diag *d);
+    int (*wait)(void *lane, uint32_t part, sherd_diag *d);
     int (*zero)(void *lane, void *memory, uint64_t len, sherd_diag *d); /* len: a multiple of 4 */
     /* Starts groups[0] * groups[1] groups. */
     int (*launch)(void *lane, sherd__kernel kernel, const sherd__kernel_memory *memory,

@@ -1,15 +1,17 @@
 /* The state of a backend for devices with memory of their own: its devices, lanes and blocks
- * (accelerator.c), how devices are chosen and opened (accelerator_open.c), how a task is computed
+ * (accelerator.c), a lane's use of its driver (accelerator_lane.c), memory (accelerator_memory.c),
+ * how devices are chosen and opened (accelerator_open.c), how a task is computed
  * (accelerator_task.c), and the self-test (accelerator_selftest.c). */
 #ifndef NODE_BACKENDS_ACCELERATOR_INTERNAL_H
 #define NODE_BACKENDS_ACCELERATOR_INTERNAL_H
 
 #include <pthread.h>
 
+#include "core/team.h"
 #include "node/backends/accelerator.h"
 
 #define ACCELERATOR_LANES 2u
-#define ACCELERATOR_STAGING ((size_t)1 << 20) /* bytes that are copied at a time */
+#define ACCELERATOR_KEPT 16u /* pieces of memory that a device keeps */
 
 typedef struct accelerator accelerator;
 typedef struct accelerator_device accelerator_device;
@@ -45,10 +47,13 @@ typedef struct accelerator_block {
 typedef struct accelerator_lane {
     accelerator_device *on;
     void *driver;
-    void *bad;        /* a word of the device */
-    uint8_t *staging; /* through which everything is copied */
+    void *bad;            /* a word of the device */
+    uint8_t *staging;     /* through which everything is copied */
+    size_t used;          /* bytes of it that were used since it was overwritten */
+    sherd__team *copiers; /* fill and empty it; NULL: the lane's thread does */
     pthread_t thread;
     bool runs;
+    bool ended;        /* its thread returns */
     sherd__call *call; /* in progress */
     double deadline;   /* of what it does, by sherd__clock_s; 0: it waits */
     /* Held by the lane's thread during a call, except within functions of the driver, and needed to
@@ -57,15 +62,26 @@ typedef struct accelerator_lane {
     bool hung; /* abandoned: its thread never returns from the driver */
 } accelerator_lane;
 
+/* Memory that nothing uses. */
+typedef struct accelerator_kept {
+    void *memory;
+    uint64_t len; /* as it was allocated */
+} accelerator_kept;
+
 struct accelerator_device {
     accelerator *of;
     sherd__driver_device driver;
     sherd__device *what;
     accelerator_lane lanes[ACCELERATOR_LANES];
-    sherd__call *first, *last;   /* calls that wait for a lane */
-    accelerator_block *released; /* memory to be overwritten and freed */
-    uint64_t used;               /* bytes of the budget */
-    uint32_t calls;              /* waiting and in progress */
+    sherd__call *first, *last;               /* calls that wait for a lane */
+    accelerator_block *released;             /* memory to be overwritten and freed */
+    uint64_t used;                           /* bytes of the budget */
+    accelerator_kept kept[ACCELERATOR_KEPT]; /* the oldest first */
+    uint32_t kept_len;
+    uint64_t kept_bytes, evictions;
+    double kept_at;           /* when the last one was added */
+    pthread_mutex_t evicting; /* held while kept memory is freed, outside `lock` */
+    uint32_t calls;           /* waiting and in progress */
     bool lost;
     bool stuck; /* a lane was abandoned */
     char why[SHERD__TEXT_MAX];
@@ -78,7 +94,9 @@ struct accelerator {
     uint32_t count;
     double timeout_s;
     pthread_t watchdog;
-    bool watched, ending;
+    bool watched;
+    bool ending;              /* lanes end once they have nothing to do */
+    bool watch_ending;        /* they have ended, or were abandoned */
     uint64_t ended;           /* calls */
     pthread_mutex_t settling; /* held while the share of a seed is computed */
     /* Protects everything above but the contents of lanes that are not shared. */
@@ -90,24 +108,51 @@ struct accelerator {
  *  sherd__backend.submit, and SHERD_ECLOSED where the device is lost or the lane was abandoned. */
 int sherd__accelerator_compute(accelerator_lane *l, sherd__call *c, accelerator_block *left,
                                accelerator_block *right, sherd_diag *d);
-/** Takes bytes of the device's budget; returns SHERD_ENOMEM where they exceed it. */
-int sherd__accelerator_reserve(accelerator_device *v, uint64_t len, sherd_diag *d);
-void sherd__accelerator_unreserve(accelerator_device *v, uint64_t len);
 /** Copies the block to its device, unless that was done. */
 int sherd__accelerator_copy(accelerator_lane *l, accelerator_block *b, sherd_diag *d);
-/** Overwrites memory and frees it. */
+
+/* Memory of a device. What is returned is overwritten, and kept for the next allocation of the same
+ * size: allocating and freeing wait for all lanes. It is freed where its room is needed. */
+
+/** Takes bytes of the device's budget; returns SHERD_ENOMEM where they exceed it. Kept memory does
+ *  not count. */
+int sherd__accelerator_reserve(accelerator_device *v, uint64_t len, sherd_diag *d);
+/** The same while the lock is held. */
+int sherd__accelerator_take(accelerator_device *v, uint64_t len, sherd_diag *d);
+void sherd__accelerator_unreserve(accelerator_device *v, uint64_t len);
+/** Sets *out to memory of the device, which must have been reserved. Its contents are undefined. */
+int sherd__lane_memory(accelerator_lane *l, uint64_t len, void **out, sherd_diag *d);
+/** Overwrites memory of this length and returns it. */
 void sherd__accelerator_forget(accelerator_lane *l, void *memory, uint64_t len);
+/** Frees kept memory, the oldest first, until at most this many bytes are kept. */
+void sherd__accelerator_evict(accelerator_lane *l, uint64_t most);
 
 /* The driver's functions of a lane, called by its thread, which holds `busy`. */
-int sherd__lane_memory(accelerator_lane *l, uint64_t len, void **out, sherd_diag *d);
+
+/** Around functions of the driver, and waits for other lanes. An abandoned lane stays here. */
+void sherd__lane_enter(accelerator_lane *l);
+void sherd__lane_leave(accelerator_lane *l);
+static inline const sherd__driver *sherd__lane_driver(const accelerator_lane *l)
+{
+    return l->on->of->driver;
+}
+/** Return once the copy is complete. Errors: those of the driver, and SHERD_EINTERRUPTED where the
+ *  lane's call was cancelled meanwhile. */
 int sherd__lane_write(accelerator_lane *l, void *memory, uint64_t at, const uint8_t *from,
-                      uint64_t len, sherd_diag *d); /* through `staging` */
+                      uint64_t len, sherd_diag *d);
 int sherd__lane_read(accelerator_lane *l, void *memory, uint64_t at, uint8_t *to, uint64_t len,
                      sherd_diag *d);
+/** Overwrites the memory that copies have gone through. */
+void sherd__lane_wipe(accelerator_lane *l);
 int sherd__lane_zero(accelerator_lane *l, void *memory, uint64_t len, sherd_diag *d);
 int sherd__lane_launch(accelerator_lane *l, sherd__kernel kernel, const sherd__kernel_memory *m,
                        const sherd__kernel_job *job, const uint32_t groups[2], sherd_diag *d);
 int sherd__lane_finish(accelerator_lane *l, sherd_diag *d);
+/** Returns SHERD_EINTERRUPTED where the lane's call was cancelled. */
+int sherd__lane_check_cancelled(const accelerator_lane *l, sherd_diag *d);
+/** Opens a lane; close it also after a failure. threads: of the node; 0: all processors. */
+int sherd__lane_open(accelerator_lane *l, accelerator_device *v, uint32_t threads, sherd_diag *d);
+void sherd__lane_close(accelerator_lane *l);
 
 /** Tests a device before its lanes run, and sets what it does and its rates. */
 int sherd__accelerator_selftest(accelerator_device *v, const sherd__backend_options *opt,

@@ -37,13 +37,6 @@ typedef struct running {
     double flops; /* started since the lane was waited for */
 } running;
 
-static int check_cancelled(const running *r, sherd_diag *d)
-{
-    return atomic_load(&r->call->cancelled)
-               ? sherd__fail(d, SHERD_EINTERRUPTED, NULL, "the task was cancelled")
-               : SHERD_OK;
-}
-
 static int launch(running *r, sherd__kernel kernel, const sherd__kernel_job *job, uint64_t x,
                   uint64_t y, sherd_diag *d)
 {
@@ -62,7 +55,7 @@ static int multiply(running *r, sherd__kernel kernel, sherd__kernel_job *job, sh
     most = most < tile ? tile : most / tile * tile;
     for (job->row = 0; job->row < job->n; job->row += most) {
         const uint64_t rows = job->n - job->row < most ? job->n - job->row : most;
-        int err = check_cancelled(r, d);
+        int err = sherd__lane_check_cancelled(r->lane, d);
         if (!err && r->flops + row * (double)rows > LAUNCH_FLOPS && r->flops > 0) {
             err = sherd__lane_finish(r->lane, d);
             r->flops = 0;
@@ -190,7 +183,7 @@ static int compute(running *r, sherd_diag *d)
     const uint64_t len = r->task->result.len;
     int err = sherd__accelerator_copy(l, r->left, d);
     if (!err && r->right) err = sherd__accelerator_copy(l, r->right, d);
-    if (!err) err = check_cancelled(r, d);
+    if (!err) err = sherd__lane_check_cancelled(r->lane, d);
     if (!err) err = sherd__accelerator_reserve(l->on, len, d);
     if (err) return err;
     err = sherd__lane_memory(l, len, &r->out, d);
@@ -215,5 +208,7 @@ int sherd__accelerator_compute(accelerator_lane *l, sherd__call *c, accelerator_
     const uint32_t needs = sherd__task_needs(t, u);
     if ((l->on->what->does & needs) != needs)
         return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "the device does not compute this");
-    return compute(&r, d);
+    err = compute(&r, d);
+    sherd__lane_wipe(l);
+    return err;
 }

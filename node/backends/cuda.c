@@ -32,6 +32,7 @@ typedef struct device {
 typedef struct lane {
     device *on;
     cuda_stream stream;
+    cuda_event copied[SHERD__STAGING_PARTS]; /* the last copy of each part is done */
 } lane;
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -154,7 +155,11 @@ static int enter(const device *v, sherd_diag *d)
 static void lane_free(void *ctx)
 {
     lane *l = ctx;
-    if (l->stream && !enter(l->on, NULL)) l->on->api.StreamDestroy_v2(l->stream);
+    if (!enter(l->on, NULL)) {
+        for (size_t i = 0; i < SHERD__STAGING_PARTS; i++)
+            if (l->copied[i]) l->on->api.EventDestroy_v2(l->copied[i]);
+        if (l->stream) l->on->api.StreamDestroy_v2(l->stream);
+    }
     sherd__free(l);
 }
 
@@ -169,6 +174,11 @@ static int lane_new(void *ctx, void **out, sherd_diag *d)
     if (!err)
         err = check(&v->api, v->api.StreamCreate(&l->stream, SHERD__CU_STREAM_NON_BLOCKING),
                     "cannot create a stream of the device", d);
+    for (size_t i = 0; i < SHERD__STAGING_PARTS && !err; i++)
+        err = check(&v->api,
+                    v->api.EventCreate(&l->copied[i], SHERD__CU_EVENT_BLOCKING_SYNC |
+                                                          SHERD__CU_EVENT_DISABLE_TIMING),
+                    "cannot create an event of the device", d);
     if (err) lane_free(l);
     else *out = l;
     return err;
@@ -214,29 +224,41 @@ static void memory_free(void *ctx, void *memory)
     if (!enter(l->on, NULL)) l->on->api.MemFree_v2(pointer(memory, 0));
 }
 
-static int wait(const lane *l, cuda_result code, const char *what, sherd_diag *d)
+static int mark(const lane *l, cuda_result code, uint32_t part, const char *what, sherd_diag *d)
 {
-    if (!code) code = l->on->api.StreamSynchronize(l->stream);
+    if (!code) code = l->on->api.EventRecord(l->copied[part], l->stream);
     return check(&l->on->api, code, what, d);
 }
 
-static int copy_in(void *ctx, void *memory, uint64_t at, const void *from, size_t len,
-                   sherd_diag *d)
+static int copy_in(void *ctx, const sherd__driver_copy *c, sherd_diag *d)
 {
     const lane *l = ctx;
     int err = enter(l->on, d);
     return err ? err
-               : wait(l, l->on->api.MemcpyHtoDAsync_v2(pointer(memory, at), from, len, l->stream),
-                      "cannot copy a block to the device", d);
+               : mark(l,
+                      l->on->api.MemcpyHtoDAsync_v2(pointer(c->memory, c->at), c->staging, c->len,
+                                                    l->stream),
+                      c->part, "cannot copy a block to the device", d);
 }
 
-static int copy_out(void *ctx, void *memory, uint64_t at, void *to, size_t len, sherd_diag *d)
+static int copy_out(void *ctx, const sherd__driver_copy *c, sherd_diag *d)
 {
     const lane *l = ctx;
     int err = enter(l->on, d);
     return err ? err
-               : wait(l, l->on->api.MemcpyDtoHAsync_v2(to, pointer(memory, at), len, l->stream),
-                      "cannot copy a result from the device", d);
+               : mark(l,
+                      l->on->api.MemcpyDtoHAsync_v2(c->staging, pointer(c->memory, c->at), c->len,
+                                                    l->stream),
+                      c->part, "cannot copy a result from the device", d);
+}
+
+static int copy_wait(void *ctx, uint32_t part, sherd_diag *d)
+{
+    const lane *l = ctx;
+    int err = enter(l->on, d);
+    return err ? err
+               : check(&l->on->api, l->on->api.EventSynchronize(l->copied[part]),
+                       "a copy to or from the device failed", d);
 }
 
 static int zero(void *ctx, void *memory, uint64_t len, sherd_diag *d)
@@ -270,7 +292,9 @@ static int finish(void *ctx, sherd_diag *d)
 {
     const lane *l = ctx;
     int err = enter(l->on, d);
-    return err ? err : wait(l, SHERD__CUDA_SUCCESS, "the device failed", d);
+    return err ? err
+               : check(&l->on->api, l->on->api.StreamSynchronize(l->stream), "the device failed",
+                       d);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -369,6 +393,7 @@ static const sherd__driver driver = {
     .memory_free = memory_free,
     .write = copy_in,
     .read = copy_out,
+    .wait = copy_wait,
     .zero = zero,
     .launch = launch,
     .finish = finish,

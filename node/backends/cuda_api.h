@@ -22,6 +22,7 @@ typedef CUcontext cuda_context;
 typedef CUmodule cuda_module;
 typedef CUfunction cuda_function;
 typedef CUstream cuda_stream;
+typedef CUevent cuda_event;
 #else
 typedef unsigned cuda_result;
 typedef unsigned cuda_attribute;
@@ -32,6 +33,7 @@ typedef struct cuda_context_type *cuda_context;
 typedef struct cuda_module_type *cuda_module;
 typedef struct cuda_function_type *cuda_function;
 typedef struct cuda_stream_type *cuda_stream;
+typedef struct cuda_event_type *cuda_event;
 #endif
 
 /* X(NAME, number): CUDA_ERROR_NAME. */
@@ -84,6 +86,8 @@ typedef struct cuda_stream_type *cuda_stream;
     X(COMPUTEMODE_EXCLUSIVE_PROCESS, 3)                                                            \
     X(CTX_SCHED_BLOCKING_SYNC, 4)                                                                  \
     X(STREAM_NON_BLOCKING, 1)                                                                      \
+    X(EVENT_BLOCKING_SYNC, 1)                                                                      \
+    X(EVENT_DISABLE_TIMING, 2)                                                                     \
     X(JIT_ERROR_LOG_BUFFER, 5)                                                                     \
     X(JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)
 
@@ -114,6 +118,10 @@ enum { SHERD__CUDA_SUCCESS = 0, CUDA_ERRORS(CUDA_ERROR_NUMBER) CUDA_NUMBERS(CUDA
     X(StreamCreate, (cuda_stream *, unsigned))                                                     \
     X(StreamDestroy_v2, (cuda_stream))                                                             \
     X(StreamSynchronize, (cuda_stream))                                                            \
+    X(EventCreate, (cuda_event *, unsigned))                                                       \
+    X(EventDestroy_v2, (cuda_event))                                                               \
+    X(EventRecord, (cuda_event, cuda_stream))                                                      \
+    X(EventSynchronize, (cuda_event))                                                              \
     X(ModuleLoadDataEx, (cuda_module *, const void *, unsigned, cuda_jit_option *, void **))       \
     X(ModuleUnload, (cuda_module))                                                                 \
     X(ModuleGetFunction, (cuda_function *, cuda_module, const char *))                             \

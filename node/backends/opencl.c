@@ -26,7 +26,8 @@ typedef struct device {
 typedef struct lane {
     device *on;
     ocl_queue queue;
-    ocl_kernel kernels[SHERD__KERNELS]; /* NULL: the device lacks float64 */
+    ocl_event copied[SHERD__STAGING_PARTS]; /* of the copy of each part; NULL: none */
+    ocl_kernel kernels[SHERD__KERNELS];     /* NULL: the device lacks float64 */
 } lane;
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -153,10 +154,17 @@ static int find(const void *api, sherd__driver_found *out, uint32_t *count, sher
 
 /* ---- lanes ----------------------------------------------------------------------------------- */
 
+static void forget_copy(lane *l, uint32_t part)
+{
+    if (l->copied[part]) l->on->api.ReleaseEvent(l->copied[part]);
+    l->copied[part] = NULL;
+}
+
 static void lane_free(void *ctx)
 {
     lane *l = ctx;
     if (!l) return;
+    for (uint32_t i = 0; i < SHERD__STAGING_PARTS; i++) forget_copy(l, i);
     for (size_t i = 0; i < SHERD__KERNELS; i++)
         if (l->kernels[i]) l->on->api.ReleaseKernel(l->kernels[i]);
     if (l->queue) l->on->api.ReleaseCommandQueue(l->queue);
@@ -197,21 +205,39 @@ static void memory_free(void *ctx, void *memory)
     (void)l->on->api.ReleaseMemObject(memory);
 }
 
-static int copy_in(void *ctx, void *memory, uint64_t at, const void *from, size_t len,
-                   sherd_diag *d)
+/* A copy that was queued begins when the queue is flushed. */
+static int begin_copy(const lane *l, int32_t code, const char *what, sherd_diag *d)
 {
-    const lane *l = ctx;
-    return check_queue(l->on->api.EnqueueWriteBuffer(l->queue, memory, 1, at, len, from, 0, NULL,
-                                                     NULL),
-                       "cannot copy a block to the device", d);
+    if (!code) code = l->on->api.Flush(l->queue);
+    return check_queue(code, what, d);
 }
 
-static int copy_out(void *ctx, void *memory, uint64_t at, void *to, size_t len, sherd_diag *d)
+static int copy_in(void *ctx, const sherd__driver_copy *c, sherd_diag *d)
 {
-    const lane *l = ctx;
-    return check_queue(l->on->api.EnqueueReadBuffer(l->queue, memory, 1, at, len, to, 0, NULL,
-                                                    NULL),
-                       "cannot copy a result from the device", d);
+    lane *l = ctx;
+    forget_copy(l, c->part);
+    return begin_copy(l,
+                      l->on->api.EnqueueWriteBuffer(l->queue, c->memory, 0, c->at, c->len,
+                                                    c->staging, 0, NULL, &l->copied[c->part]),
+                      "cannot copy a block to the device", d);
+}
+
+static int copy_out(void *ctx, const sherd__driver_copy *c, sherd_diag *d)
+{
+    lane *l = ctx;
+    forget_copy(l, c->part);
+    return begin_copy(l,
+                      l->on->api.EnqueueReadBuffer(l->queue, c->memory, 0, c->at, c->len,
+                                                   c->staging, 0, NULL, &l->copied[c->part]),
+                      "cannot copy a result from the device", d);
+}
+
+static int copy_wait(void *ctx, uint32_t part, sherd_diag *d)
+{
+    lane *l = ctx;
+    const int32_t code = l->on->api.WaitForEvents(1, &l->copied[part]);
+    forget_copy(l, part);
+    return check_queue(code, "a copy to or from the device failed", d);
 }
 
 static int zero(void *ctx, void *memory, uint64_t len, sherd_diag *d)
@@ -348,6 +374,7 @@ static const sherd__driver driver = {
     .memory_free = memory_free,
     .write = copy_in,
     .read = copy_out,
+    .wait = copy_wait,
     .zero = zero,
     .launch = launch,
     .finish = finish,

@@ -41,6 +41,7 @@ enum {
     OCL_OUT_OF_RESOURCES = -5,
     OCL_OUT_OF_HOST_MEMORY = -6,
     OCL_BUILD_PROGRAM_FAILURE = -11,
+    OCL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST = -14,
     OCL_INVALID_CONTEXT = -34,
     OCL_INVALID_COMMAND_QUEUE = -36,
     OCL_INVALID_BUFFER_SIZE = -61,
@@ -104,6 +105,9 @@ enum {
     X(EnqueueWriteBuffer, int32_t,                                                                 \
       (ocl_queue, ocl_mem, uint32_t, size_t, size_t, const void *, uint32_t, const ocl_event *,    \
        ocl_event *))                                                                               \
+    X(WaitForEvents, int32_t, (uint32_t, const ocl_event *))                                       \
+    X(ReleaseEvent, int32_t, (ocl_event))                                                          \
+    X(Flush, int32_t, (ocl_queue))                                                                 \
     X(Finish, int32_t, (ocl_queue))
 /* Not in OpenCL 1.1, without which zeros are written. */
 #define OCL_OPTIONAL(X)                                                                            \

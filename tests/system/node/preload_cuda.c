@@ -24,7 +24,13 @@ struct cuda_function_type {
 };
 
 struct cuda_stream_type {
+    standin_queue queue;
     bool hangs;
+};
+
+struct cuda_event_type {
+    cuda_stream of;
+    unsigned at; /* the copy that it follows */
 };
 
 /* Memory of a device, or with `at` NULL of the host. */
@@ -187,7 +193,7 @@ cuda_result cuMemGetInfo_v2(size_t *unused, size_t *all)
 cuda_result cuMemAlloc_v2(cuda_pointer *out, size_t len)
 {
     if (state()) return state();
-    if (!has_memory()) return SHERD__CUDA_OUT_OF_MEMORY;
+    if (!has_memory(len)) return SHERD__CUDA_OUT_OF_MEMORY;
     area *m = calloc(1, sizeof *m);
     const int fd = memfd_create("device", MFD_CLOEXEC);
     if (ftruncate(fd, (off_t)len)) abort();
@@ -206,6 +212,7 @@ cuda_result cuMemFree_v2(cuda_pointer pointer)
     if (state()) return state();
     area *m = find((const void *)(uintptr_t)pointer, 0, true);
     memory_remove(&m->is);
+    atomic_fetch_sub(&held, m->is.len);
     munmap(m->is.bytes, m->is.len);
     munmap(m->at, m->is.len);
     free(m);
@@ -250,28 +257,63 @@ cuda_result cuStreamDestroy_v2(cuda_stream s)
 cuda_result cuStreamSynchronize(cuda_stream s)
 {
     if (s->hangs) never();
+    if (!state()) queue_run(&s->queue, s->queue.asked);
+    return state();
+}
+
+cuda_result cuEventCreate(cuda_event *out, unsigned flags)
+{
+    if (flags != (SHERD__CU_EVENT_BLOCKING_SYNC | SHERD__CU_EVENT_DISABLE_TIMING)) return 1;
+    *out = calloc(1, sizeof **out);
+    return state();
+}
+
+cuda_result cuEventDestroy_v2(cuda_event e)
+{
+    free(e);
+    return state();
+}
+
+cuda_result cuEventRecord(cuda_event e, cuda_stream s)
+{
+    *e = (struct cuda_event_type){ s, s->queue.asked };
+    return state();
+}
+
+cuda_result cuEventSynchronize(cuda_event e)
+{
+    if (e->of && e->of->hangs) never();
+    if (!state() && e->of) queue_run(&e->of->queue, e->at);
+    return state();
+}
+
+static cuda_result copy(cuda_stream s, void *to, const void *from, size_t len)
+{
+    if (begin_copy() == word("nocopy")) return 1;
+    if (!state() && !s->hangs) (void)queue_add(&s->queue, to, from, len);
     return state();
 }
 
 cuda_result cuMemcpyHtoDAsync_v2(cuda_pointer to, const void *from, size_t len, cuda_stream s)
 {
     (void)find(from, len, false);
-    if (!state() && !s->hangs) memcpy(bytes_at(to, len), from, len);
-    return state();
+    return copy(s, bytes_at(to, len), from, len);
 }
 
 cuda_result cuMemcpyDtoHAsync_v2(void *to, cuda_pointer from, size_t len, cuda_stream s)
 {
     (void)find(to, len, false);
-    if (!state() && !s->hangs) memcpy(to, bytes_at(from, len), len);
-    return state();
+    return copy(s, to, bytes_at(from, len), len);
 }
 
 cuda_result cuMemsetD32Async(cuda_pointer to, unsigned value, size_t n, cuda_stream s)
 {
     if (value || to % 4) abort();
-    if (!state() && !s->hangs) memset(bytes_at(to, 4 * n), 0, 4 * n);
-    return state();
+    s->hangs |= word("nozero") > 0;
+    if (state() || s->hangs) return state();
+    queue_run(&s->queue, s->queue.asked);
+    memset(bytes_at(to, 4 * n), 0, 4 * n);
+    return SUCCESS;
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */
@@ -324,6 +366,7 @@ cuda_result cuLaunchKernel(cuda_function f, unsigned x, unsigned y, unsigned z, 
     if (n == word("fail")) return SHERD__CUDA_LAUNCH_OUT_OF_RESOURCES;
     s->hangs |= n == word("hang");
     if (s->hangs) return SUCCESS;
+    queue_run(&s->queue, s->queue.asked);
     for (size_t i = 0; i < 4; i++)
         memory[i] = &find((const void *)*(const uintptr_t *)parameters[i], 0, true)->is;
     run_launch(n, f->run, memory, parameters[4], groups);

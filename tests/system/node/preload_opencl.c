@@ -18,7 +18,13 @@ struct ocl_kernel_type {
 };
 
 struct ocl_queue_type {
+    standin_queue copies;
     bool hangs, is_short;
+};
+
+struct ocl_event_type {
+    ocl_queue of;
+    unsigned at;
 };
 
 struct ocl_device_type {
@@ -139,7 +145,7 @@ ocl_mem clCreateBuffer(ocl_context c, uint64_t flags, size_t len, void *host, in
 {
     (void)c, (void)flags, (void)host;
     *err = OCL_MEM_OBJECT_ALLOCATION_FAILURE;
-    if (!has_memory()) return NULL;
+    if (!has_memory(len)) return NULL;
     ocl_mem m = calloc(1, sizeof *m);
     *m = (standin_memory){ .bytes = aligned_alloc(64, (len + 63) / 64 * 64), .len = len };
     memset(m->bytes, 0, len);
@@ -151,6 +157,7 @@ ocl_mem clCreateBuffer(ocl_context c, uint64_t flags, size_t len, void *host, in
 int32_t clReleaseMemObject(ocl_mem m)
 {
     memory_remove(m);
+    atomic_fetch_sub(&held, m->len);
     free(m->bytes);
     free(m);
     return OCL_SUCCESS;
@@ -226,11 +233,13 @@ int32_t clEnqueueNDRangeKernel(ocl_queue q, ocl_kernel k, uint32_t dimensions, c
     if (n == word("fail")) return -59;
     q->hangs |= n == word("hang");
     q->is_short |= n == word("short");
+    queue_run(&q->copies, q->copies.asked);
     run_launch(n, k->run, k->memory, &k->job, groups);
     return OCL_SUCCESS;
 }
 
-static int32_t copy(ocl_queue q, void *to, const void *from, size_t len)
+/* Waits for copies of a queue. */
+static int32_t wait_for(ocl_queue q, unsigned until)
 {
     if (q->hangs) never();
     if (atomic_load(&lost)) return OCL_DEVICE_NOT_AVAILABLE;
@@ -238,25 +247,55 @@ static int32_t copy(ocl_queue q, void *to, const void *from, size_t len)
         q->is_short = false;
         return OCL_OUT_OF_RESOURCES;
     }
-    memcpy(to, from, len);
+    queue_run(&q->copies, until);
+    return OCL_SUCCESS;
+}
+
+static int32_t copy(ocl_queue q, uint32_t blocks, void *to, const void *from, size_t len,
+                    ocl_event *event)
+{
+    if (begin_copy() == word("nocopy")) return -59;
+    if (atomic_load(&lost)) return OCL_DEVICE_NOT_AVAILABLE;
+    const unsigned at = queue_add(&q->copies, to, from, len);
+    if (blocks) return wait_for(q, at);
+    *event = calloc(1, sizeof **event);
+    **event = (struct ocl_event_type){ q, at };
     return OCL_SUCCESS;
 }
 
 int32_t clEnqueueReadBuffer(ocl_queue q, ocl_mem m, uint32_t blocks, size_t at, size_t len,
                             void *to, uint32_t waits, const ocl_event *wait, ocl_event *event)
 {
-    (void)blocks, (void)waits, (void)wait, (void)event;
+    (void)waits, (void)wait;
     if (at > m->len || len > m->len - at) abort();
-    return copy(q, to, m->bytes + at, len);
+    return copy(q, blocks, to, m->bytes + at, len, event);
 }
 
 int32_t clEnqueueWriteBuffer(ocl_queue q, ocl_mem m, uint32_t blocks, size_t at, size_t len,
                              const void *from, uint32_t waits, const ocl_event *wait,
                              ocl_event *event)
 {
-    (void)blocks, (void)waits, (void)wait, (void)event;
+    (void)waits, (void)wait;
     if (at > m->len || len > m->len - at) abort();
-    return copy(q, m->bytes + at, from, len);
+    return copy(q, blocks, m->bytes + at, from, len, event);
+}
+
+int32_t clWaitForEvents(uint32_t n, const ocl_event *events)
+{
+    if (n != 1) abort();
+    return wait_for(events[0]->of, events[0]->at);
+}
+
+int32_t clReleaseEvent(ocl_event e)
+{
+    free(e);
+    return OCL_SUCCESS;
+}
+
+int32_t clFlush(ocl_queue q)
+{
+    (void)q;
+    return OCL_SUCCESS;
 }
 
 #ifndef STANDIN_WITHOUT_FILL
@@ -265,7 +304,9 @@ int32_t clEnqueueFillBuffer(ocl_queue q, ocl_mem m, const void *pattern, size_t 
 {
     (void)waits, (void)wait, (void)event;
     if (at > m->len || len > m->len - at || len % each) abort();
+    q->hangs |= word("nozero") > 0;
     if (q->hangs) return OCL_SUCCESS;
+    queue_run(&q->copies, q->copies.asked);
     for (size_t i = 0; i < len; i += each) memcpy(m->bytes + at + i, pattern, each);
     return OCL_SUCCESS;
 }
@@ -274,7 +315,6 @@ int32_t clEnqueueFillBuffer(ocl_queue q, ocl_mem m, const void *pattern, size_t 
 #ifndef STANDIN_WITHOUT_FINISH
 int32_t clFinish(ocl_queue q)
 {
-    if (q->hangs) never();
-    return atomic_load(&lost) ? OCL_DEVICE_NOT_AVAILABLE : OCL_SUCCESS;
+    return wait_for(q, q->copies.asked);
 }
 #endif

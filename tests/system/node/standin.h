@@ -10,10 +10,16 @@
  *   full=N      allocation N finds no memory  crash=N     with launch N the process ends
  *   fail=N      launch N fails                lost=N      with launch N the device is lost
  *   hang=N      launch N does not end         wrong=N     launch N spoils a byte of its result
- *   gone        the next launch loses it
+ *   gone        the next launch loses it      room=N      only N bytes can be allocated
+ *   nocopy=N    copy N fails                  lostcopy=N  with copy N the device is lost
+ *   nozero      overwriting memory does not   holdcopy=N  copy N starts after standin_pass
+ *               end
  *
- * Allocations and launches are counted from 1 in each process. Kernels run when they are started.
- * standin_dirty counts memory that was freed although it still held a number.
+ * Allocations, launches and copies are counted from 1 in each process. Kernels run when they are
+ * started. Copies are done as late as a driver may do them, which is when they are waited for or
+ * something else follows in their queue: who does not wait for a copy sees other bytes.
+ * standin_dirty counts memory that was freed although it still held a number, and standin_held the
+ * bytes of memory that are allocated.
  *
  * A stand-in defines STANDIN_VARIABLE, the name of its variable, and includes this once.
  */
@@ -30,6 +36,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define DEVICES_MAX 8
+#define COPIES_MAX 8
 
 typedef struct standin_memory {
     uint8_t *bytes;
@@ -43,20 +50,32 @@ typedef void standin_kernel(const uint8_t *, const uint8_t *, uint8_t *, uint32_
 /* All memory, which is not a leak when a device was given up. */
 static standin_memory *all_memory;
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_uint allocations, launches, dirty;
-static atomic_bool lost;
+static atomic_uint allocations, launches, copies, dirty;
+static atomic_ullong held; /* bytes */
+static atomic_bool lost, passed;
 
 EXPORT unsigned standin_dirty(void);
 EXPORT unsigned standin_launches(void);
+EXPORT unsigned standin_allocations(void);
+EXPORT unsigned standin_copies(void);
+EXPORT unsigned long long standin_held(void);
 EXPORT void standin_reset(void);
+EXPORT void standin_pass(void);
 
 /* Counts from 1 again. */
 void standin_reset(void)
 {
     atomic_store(&allocations, 0);
     atomic_store(&launches, 0);
+    atomic_store(&copies, 0);
     atomic_store(&dirty, 0);
     atomic_store(&lost, false);
+    atomic_store(&passed, false);
+}
+
+void standin_pass(void)
+{
+    atomic_store(&passed, true);
 }
 
 unsigned standin_dirty(void)
@@ -67,6 +86,21 @@ unsigned standin_dirty(void)
 unsigned standin_launches(void)
 {
     return atomic_load(&launches);
+}
+
+unsigned standin_allocations(void)
+{
+    return atomic_load(&allocations);
+}
+
+unsigned standin_copies(void)
+{
+    return atomic_load(&copies);
+}
+
+unsigned long long standin_held(void)
+{
+    return atomic_load(&held);
 }
 
 /* Returns the value of a word of the variable; 1 if it has none, 0 if it is not there. */
@@ -108,10 +142,14 @@ static uint64_t device_memory(void)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Counts an allocation; returns whether it finds memory. */
-static bool has_memory(void)
+/* Counts an allocation of a device; returns whether it finds memory. */
+static bool has_memory(size_t len)
 {
-    return atomic_fetch_add(&allocations, 1) + 1 != word("full");
+    const unsigned n = atomic_fetch_add(&allocations, 1) + 1;
+    const unsigned long long before = atomic_fetch_add(&held, len);
+    if (n != word("full") && (!word("room") || before + len <= word("room"))) return true;
+    atomic_fetch_sub(&held, len);
+    return false;
 }
 
 static void memory_add(standin_memory *m)
@@ -132,6 +170,47 @@ static void memory_remove(const standin_memory *m)
     while (*at != m) at = &(*at)->next;
     *at = m->next;
     pthread_mutex_unlock(&memory_lock);
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+/* The copies of a queue that are not done. */
+typedef struct standin_queue {
+    struct {
+        void *to;
+        const void *from;
+        size_t len;
+    } list[COPIES_MAX];
+    unsigned asked, done;
+} standin_queue;
+
+/* Counts a copy, and returns its number. */
+static unsigned begin_copy(void)
+{
+    const unsigned n = atomic_fetch_add(&copies, 1) + 1;
+    if (n == word("lostcopy")) atomic_store(&lost, true);
+    while (n == word("holdcopy") && !atomic_load(&passed)) usleep(1000);
+    return n;
+}
+
+/* Adds a copy, and returns what to wait for. */
+static unsigned queue_add(standin_queue *q, void *to, const void *from, size_t len)
+{
+    const unsigned i = q->asked++ % COPIES_MAX;
+    if (q->asked - q->done > COPIES_MAX) abort();
+    q->list[i].to = to;
+    q->list[i].from = from;
+    q->list[i].len = len;
+    return q->asked;
+}
+
+/* Does the copies up to this one. */
+static void queue_run(standin_queue *q, unsigned until)
+{
+    for (; q->done < until; q->done++) {
+        const unsigned i = q->done % COPIES_MAX;
+        memcpy(q->list[i].to, q->list[i].from, q->list[i].len);
+    }
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */

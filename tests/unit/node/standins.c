@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/executor.h"
+#include "node/check.h"
 #include "sherd/mat.h"
 #include "tests/unit/node/standins.h"
 
@@ -56,6 +57,10 @@ int standins_open(void **s)
         assert_non_null(loaded);
         standin_function(loaded, "standin_dirty", &standins[i].dirty);
         standin_function(loaded, "standin_launches", &standins[i].launches);
+        standin_function(loaded, "standin_allocations", &standins[i].allocations);
+        standin_function(loaded, "standin_copies", &standins[i].copies);
+        standin_function(loaded, "standin_held", &standins[i].held);
+        standin_function(loaded, "standin_pass", &standins[i].pass);
         standin_function(loaded, "standin_reset", &standins[i].reset);
     }
     return sherd__executor_new_inline(&executor);
@@ -118,15 +123,24 @@ static void keep(void *ctx, uint8_t *bytes, uint64_t len)
 
 static double numbers[N * N];
 
+sherd__fragment *block_over(uint8_t dtype, uint8_t primes, uint64_t rows, uint64_t cols,
+                            uint8_t *bytes)
+{
+    const sherd__fragment_info i = { .origin = SHERD__HIDDEN,
+                                     .dtype = dtype,
+                                     .primes = primes,
+                                     .rows = rows,
+                                     .cols = cols,
+                                     .len = rows * cols * sherd__wire_size(dtype) };
+    sherd__fragment *f;
+    assert_int_equal(sherd__fragment_take(&f, &i, bytes, keep, NULL), SHERD_OK);
+    return f;
+}
+
 sherd__fragment *block_new(void)
 {
-    const sherd__fragment_info i = {
-        .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = N, .cols = N, .len = LEN
-    };
-    sherd__fragment *f;
     for (size_t k = 0; k < N * N; k++) numbers[k] = (double)(k % 101) - 50;
-    assert_int_equal(sherd__fragment_take(&f, &i, (uint8_t *)numbers, keep, NULL), SHERD_OK);
-    return f;
+    return block_over(SHERD_F64, 0, N, N, (uint8_t *)numbers);
 }
 
 static void on_done(sherd__call *c)
@@ -144,11 +158,17 @@ int begin(void *ctx, calling *c, sherd__handle h, sherd_diag *d)
                                           .rows = N,
                                           .cols = N,
                                           .len = LEN } } };
+    return begin_task(ctx, c, h, h, (uint8_t *)c->out, d);
+}
+
+int begin_task(void *ctx, calling *c, sherd__handle left, sherd__handle right, uint8_t *out,
+               sherd_diag *d)
+{
     c->call = (sherd__call){ .task = &c->task,
-                             .left = h,
-                             .right = h,
+                             .left = left,
+                             .right = right,
                              .owner = 1,
-                             .out = (uint8_t *)c->out,
+                             .out = out,
                              .executor = executor,
                              .done = on_done };
     return backend->submit(ctx, &c->call, d);

@@ -15,8 +15,9 @@ typedef struct standin {
     const char *interface;    /* as messages name it */
     const char *full, *gone;  /* errors: there is no memory, the device is lost */
     /* Functions of the library. */
-    unsigned (*dirty)(void), (*launches)(void);
-    void (*reset)(void);
+    unsigned (*dirty)(void), (*launches)(void), (*allocations)(void), (*copies)(void);
+    unsigned long long (*held)(void);
+    void (*reset)(void), (*pass)(void);
 } standin;
 
 enum { STANDIN_OPENCL, STANDIN_CUDA, STANDINS };
@@ -63,6 +64,12 @@ int begin(void *ctx, calling *c, sherd__handle h, sherd_diag *d);
 void settle(void *ctx);
 /** Makes one call, and checks its result; returns its error. */
 int call_once(void *ctx, calling *c, sherd__handle h);
+/** Returns a block over bytes of the test, `primes` 0 or 1. */
+sherd__fragment *block_over(uint8_t dtype, uint8_t primes, uint64_t rows, uint64_t cols,
+                            uint8_t *bytes);
+/** Starts a call of c->task; right.id 0: it has one operand. */
+int begin_task(void *ctx, calling *c, sherd__handle left, sherd__handle right, uint8_t *out,
+               sherd_diag *d);
 /** Makes two calls with this fault at the first launch after the self-test: the first one fails and
  *  leaves the device usable, the second one succeeds. */
 void fails_once(const char *fault);
