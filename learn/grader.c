@@ -255,14 +255,16 @@ bool sherd__grader_add(int64_t *sums, const double *g, size_t n, double factor, 
 static int add_tier(sherd__grader *g, size_t tier, const double *v, double weight, sherd_diag *d)
 {
     size_t n = sherd__grader_count(g, tier);
+    bool fresh = g->how->fresh;
+    int err = g->how->begin ? g->how->begin(g->how->ctx, tier, &fresh, d) : SHERD_OK;
+    if (err) return err;
     if (g->bits == 0) {
         double *sums = g->how->sums[tier];
-        for (size_t i = 0; i < n; i++) sums[i] = (g->how->fresh ? 0 : sums[i]) + weight * v[i];
+        for (size_t i = 0; i < n; i++) sums[i] = (fresh ? 0 : sums[i]) + weight * v[i];
         return SHERD_OK;
     }
     int scale = g->how->scales[tier];
-    if (whole(g->how->sums[tier], v, n, ldexp(weight, scale), g->how->room, g->how->fresh))
-        return SHERD_OK;
+    if (whole(g->how->sums[tier], v, n, ldexp(weight, scale), g->how->room, fresh)) return SHERD_OK;
     return sherd__fail(d, SHERD_EBUSY, NULL,
                        "a gradient of layer %zu is beyond 2^%d: it does not fit its fixed point",
                        g->layer_of[tier], (int)g->how->room - scale);

@@ -56,6 +56,9 @@ typedef struct sherd__grading {
      *  or lent (sherd__grader_lend). NULL: they already are. A failure ends the pass with that
      *  error. */
     int (*need)(void *ctx, size_t tier, sherd_diag *d);
+    /** Called before the tier's sum is added to, and may wait until no other pass adds to it. Sets
+     *  *fresh, for this tier. NULL: as `fresh` says. A failure ends the pass with that error. */
+    int (*begin)(void *ctx, size_t tier, bool *fresh, sherd_diag *d);
     /** Called when the tier's sum has been added to. Those of lower tiers have not been added to
      *  and, if local.steps is 0, not even computed. May be NULL. */
     void (*done)(void *ctx, size_t tier);

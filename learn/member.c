@@ -1,7 +1,7 @@
 /*
  * The arithmetic is that of the parameter server (gradients.c), by the same functions: sums become
- * a gradient, L2 is added, the optimiser is applied. The grader has a separate network, and the
- * parameters are copied to it before a pass, since local steps change them.
+ * a gradient, L2 is added, the optimiser is applied. Graders have networks of
+ * their own: they read the parameters, or copy them for local steps, which change them.
  */
 #include "learn/member.h"
 
@@ -15,7 +15,7 @@
 
 struct sherd__member {
     sherd__recipe recipe;
-    sherd__grader *grader;
+    sherd__passes *passes;
     gradients *g; /* only its tiers, network and optimiser are used */
     sherd__network *network;
     sherd__optimiser optimiser;
@@ -34,17 +34,14 @@ static void grow(uint64_t *a, uint64_t b, uint64_t c)
         *a = UINT64_MAX;
 }
 
-int sherd__member_memory(const sherd__member_options *o, uint64_t *bytes, sherd_diag *d)
+int sherd__member_memory(const sherd__member_options *o, uint64_t *once, uint64_t *each,
+                         sherd_diag *d)
 {
-    uint64_t grader, own;
-    int err = sherd__grader_memory(o->recipe, o->batch, &grader, d);
+    int err = sherd__grader_memory(o->recipe, o->batch, each, d);
     if (!err)
-        err = sherd__grader_memory(o->recipe, 1, &own, d); /* includes the optimiser's vector */
-    if (err) return err;
-    grow(&grader, own, 1);
-    grow(&grader, sizeof(sherd__member), 1);
-    *bytes = grader;
-    return SHERD_OK;
+        err = sherd__grader_memory(o->recipe, 1, once, d); /* includes the optimiser's vector */
+    if (!err) grow(once, sizeof(sherd__member), 1);
+    return err;
 }
 
 int sherd__member_new(sherd__member **out, const sherd__member_options *o, sherd_diag *d)
@@ -53,7 +50,8 @@ int sherd__member_new(sherd__member **out, const sherd__member_options *o, sherd
     if (!m) return sherd__fail_memory(d, "the training");
     m->recipe = *o->recipe;
     m->recipe.precision = SHERD_F64;
-    int err = sherd__grader_new(&m->grader, &m->recipe, o->batch, o->bits, &o->by, d);
+    const sherd__passes_options p = { &m->recipe, o->batch, o->bits, &o->by, o->passes };
+    int err = sherd__passes_new(&m->passes, &p, d);
     if (!err) err = sherd__recipe_network(&m->recipe, 1, &m->network, d);
     if (!err)
         err = sherd__optimiser_init(&m->optimiser, &o->optimiser, sherd__network_count(m->network),
@@ -77,7 +75,7 @@ void sherd__member_free(sherd__member *m)
     if (m->g) sherd__gradients_fini(m->g);
     sherd__optimiser_fini(&m->optimiser);
     sherd__network_free(m->network);
-    sherd__grader_free(m->grader);
+    sherd__passes_free(m->passes);
     sherd__free(m);
 }
 
@@ -93,12 +91,12 @@ size_t sherd__member_count(const sherd__member *m)
 
 size_t sherd__member_inputs(const sherd__member *m)
 {
-    return sherd__grader_inputs(m->grader);
+    return sherd__grader_inputs(sherd__passes_grader(m->passes));
 }
 
 size_t sherd__member_width(const sherd__member *m)
 {
-    return sherd__grader_width(m->grader);
+    return sherd__grader_width(sherd__passes_grader(m->passes));
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -227,23 +225,46 @@ int sherd__member_commit(sherd__member *m, uint64_t round, double rate, sherd_di
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-int sherd__member_grade(sherd__member *m, const sherd__shard *s, const sherd__grading *how,
-                        int64_t *sums, sherd__graded *out, sherd_diag *d)
+/* Of a sum: the caller's part of it. */
+typedef struct grading {
+    const sherd__member *m;
+    const sherd__passes_sum *by;
+} grading;
+
+static int need(void *ctx, size_t t, const double **params, sherd_diag *d)
+{
+    const grading *g = ctx;
+    (void)d;
+    *params = sherd__network_params(g->m->network) + g->m->g->at[t];
+    return SHERD_OK;
+}
+
+static sherd__shard shard(void *ctx, uint32_t i, uint32_t pass, sherd__local_steps *local)
+{
+    const grading *g = ctx;
+    return g->by->shard(g->by->ctx, i, pass, local);
+}
+
+static bool stop(void *ctx)
+{
+    const grading *g = ctx;
+    return g->by->stop && g->by->stop(g->by->ctx);
+}
+
+int sherd__member_grade(sherd__member *m, sherd__team *team, const sherd__passes_sum *s,
+                        int64_t *sums, sherd_diag *d)
 {
     void *of[SHERD__RECIPE_LAYERS_MAX];
-    const double *params = sherd__network_params(m->network);
-    sherd__grading all = { .scales = how->scales,
-                           .room = how->room,
-                           .local = how->local,
-                           .sums = of,
-                           .stop = how->stop,
-                           .ctx = how->ctx };
-    for (size_t t = 0; t < m->g->tiers; t++) {
-        of[t] = sums + m->g->at[t];
-        memcpy(sherd__grader_params(m->grader, t), params + m->g->at[t],
-               m->g->counts[t] * sizeof *params);
-    }
-    return sherd__grader_run(m->grader, s, &all, &out->cost, &out->hits, d);
+    grading g = { m, s };
+    sherd__passes_sum all = *s;
+    for (size_t t = 0; t < m->g->tiers; t++) of[t] = sums + m->g->at[t];
+    all.sums = of;
+    all.shard = shard;
+    all.need = need;
+    all.stop = stop;
+    all.done = NULL;
+    all.ctx = &g;
+    return sherd__passes_run(m->passes, team, &all, d);
 }
 
 static uint64_t print_of(uint64_t print, uint64_t round, const int64_t *sums, size_t n)

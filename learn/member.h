@@ -12,8 +12,8 @@
 #define LEARN_MEMBER_H
 
 #include "core/hash.h"
-#include "learn/grader.h"
 #include "learn/optimiser.h"
+#include "learn/passes.h"
 
 typedef struct sherd__member sherd__member;
 
@@ -22,12 +22,14 @@ typedef struct sherd__member_options {
     sherd__optimiser_spec optimiser;
     size_t batch;         /* most examples of a shard */
     unsigned bits;        /* 2 to 53 */
-    sherd__arithmetic by; /* makes the multiplier; zeroed: this machine's */
+    sherd__arithmetic by; /* makes the multipliers; zeroed: this machine's */
+    uint32_t passes;      /* graders, which compute shards beside each other; at least 1 */
 } sherd__member_options;
 
-/** Computes the most bytes that a member will hold; UINT64_MAX on overflow. Errors of
- *  sherd__grader_memory. */
-int sherd__member_memory(const sherd__member_options *o, uint64_t *bytes, sherd_diag *d) SHERD_MUST;
+/** Computes the most bytes that a member will hold: *each for each grader, and *once; UINT64_MAX on
+ *  overflow. Errors of sherd__grader_memory. */
+int sherd__member_memory(const sherd__member_options *o, uint64_t *once, uint64_t *each,
+                         sherd_diag *d) SHERD_MUST;
 /** Creates a member with zero parameters and round 0 committed. Errors of sherd__grader_new and
  *  sherd__optimiser_init. */
 int sherd__member_new(sherd__member **out, const sherd__member_options *o,
@@ -67,10 +69,10 @@ void sherd__member_meet(sherd__member *m);
  *  neither the one absorbed last nor the one committed last. */
 int sherd__member_commit(sherd__member *m, uint64_t round, double rate, sherd_diag *d) SHERD_MUST;
 
-/** Adds the sum of a shard's gradients to `sums`, which has `count` numbers. As sherd__grader_run;
- *  of `how` it uses scales, room, local and stop. */
-int sherd__member_grade(sherd__member *m, const sherd__shard *s, const sherd__grading *how,
-                        int64_t *sums, sherd__graded *out, sherd_diag *d) SHERD_MUST;
+/** Computes the sum of the gradients of shards, at least one, under the committed parameters.
+ *  `sums` has `count` numbers. As sherd__passes_run; sums, need and done of s are not used. */
+int sherd__member_grade(sherd__member *m, sherd__team *team, const sherd__passes_sum *s,
+                        int64_t *sums, sherd_diag *d) SHERD_MUST;
 
 /** Figures of a sum that all members know and must agree on. */
 typedef struct sherd__member_figures {

@@ -10,7 +10,7 @@
  *
  * Threads take turns: a backend is called by one thread at a time, except for `wait`, `compute`,
  * `stream` and `multiplier`. A thread that submits a call drains the call's executor. In the task
- * loop these are the loop's thread and the one that runs passes of training (node/products.h).
+ * loop these are the loop's thread and those that run passes of training (node/products.h).
  */
 #ifndef NODE_BACKEND_H
 #define NODE_BACKEND_H

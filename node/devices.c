@@ -24,6 +24,7 @@
 #include "node/check.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ran = PTHREAD_COND_INITIALIZER; /* a call of sherd__devices_run has ended */
 
 struct sherd__residence {
     sherd__handle handle;
@@ -393,8 +394,28 @@ static void on_ran(sherd__call *c)
     ((running *)(void *)c)->done = true;
 }
 
-/* Makes one attempt. *again: another one may succeed. */
-static int run(sherd__devices *ds, const sherd__device_run *r, operands in, bool *again, bool *lost,
+static bool any_running(const sherd__devices *ds)
+{
+    uint32_t calls = 0;
+    for (uint32_t i = 0; i < ds->count; i++) calls += ds->list[i].running;
+    return calls > 0;
+}
+
+/* Waits until this call may start: no other one is to run alone, and if this one is, none is in
+ * progress. The caller holds the lock. */
+static void enter(sherd__devices *ds, const sherd__device_run *r)
+{
+    while (ds->alone && (ds->alone != r || any_running(ds))) pthread_cond_wait(&ran, &lock);
+}
+
+/* How an attempt ended: another one may succeed; its device is lost; it found no memory beside
+ * others, and is to run alone. */
+typedef struct outcome {
+    bool again, lost, cramped;
+} outcome;
+
+/* Makes one attempt. */
+static int run(sherd__devices *ds, const sherd__device_run *r, operands in, outcome *how,
                sherd_diag *d)
 {
     running u = { .call = { .task = r->task,
@@ -405,9 +426,13 @@ static int run(sherd__devices *ds, const sherd__device_run *r, operands in, bool
     sherd__device_state *on;
     const asked what = { sherd__task_needs(r->task, r->left) | (r->steady ? SHERD__DOES_STEADY : 0),
                          true, in };
-    *again = *lost = false;
+    *how = (outcome){ .again = false };
     pthread_mutex_lock(&lock);
+    enter(ds, r);
+    const bool beside = any_running(ds);
     int err = submit(ds, &u.call, &what, &on, d);
+    if (err == SHERD_ENOMEM && beside) how->cramped = true;
+    if (how->cramped && !ds->alone) ds->alone = r;
     pthread_mutex_unlock(&lock);
     if (err == SHERD_EBUSY) ds->backend->wait(ds->ctx, NULL);
     if (err) return err;
@@ -417,23 +442,39 @@ static int run(sherd__devices *ds, const sherd__device_run *r, operands in, bool
     }
     pthread_mutex_lock(&lock);
     on->running--;
-    *again = ended(&u.call, in.left, in.right, on);
-    *lost = on->lost;
+    how->again = ended(&u.call, in.left, in.right, on);
+    how->lost = on->lost;
+    how->cramped = u.call.err == SHERD_ENOMEM && ds->alone != r && (beside || any_running(ds));
+    if (how->cramped && !ds->alone) ds->alone = r;
+    pthread_cond_broadcast(&ran);
     pthread_mutex_unlock(&lock);
     return u.call.err ? sherd__fail(d, u.call.err, NULL, "%s", u.call.text) : SHERD_OK;
+}
+
+/* Lets others start, too. */
+static void leave(sherd__devices *ds, const sherd__device_run *r)
+{
+    pthread_mutex_lock(&lock);
+    if (ds->alone == r) {
+        ds->alone = NULL;
+        pthread_cond_broadcast(&ran);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 int sherd__devices_run(sherd__devices *ds, const sherd__device_run *r, sherd_diag *d)
 {
     sherd__block left = { .fragment = r->left }, right = { .fragment = r->right };
-    bool again, lost;
+    outcome how;
     uint32_t failures = 0;
     int err;
     assert(ds->backend->wait);
     do {
-        err = run(ds, r, (operands){ &left, r->right ? &right : NULL }, &again, &lost, d);
-        failures += again && !lost;
-    } while (err == SHERD_EBUSY || (err && again && failures <= SHERD__DEVICES_FAILURES));
+        err = run(ds, r, (operands){ &left, r->right ? &right : NULL }, &how, d);
+        failures += how.again && !how.lost && !how.cramped;
+    } while (err == SHERD_EBUSY || how.cramped ||
+             (err && how.again && failures <= SHERD__DEVICES_FAILURES));
+    leave(ds, r);
     sherd__devices_drop(&left);
     sherd__devices_drop(&right);
     return err;

@@ -42,6 +42,7 @@ typedef struct sherd__devices {
     void *ctx; /* the backend's context */
     sherd__device_state list[SHERD__DEVICES_MAX];
     uint32_t count;
+    const void *alone; /* a call of sherd__devices_run beside which no other one starts; or NULL */
 } sherd__devices;
 
 /** Initialises with the first devices of an open backend, at most SHERD__DEVICES_MAX
@@ -94,7 +95,8 @@ typedef struct sherd__device_run {
 
 /**
  * Computes a task and waits for it. It is tried again where a device fails, and starts although the
- * devices may have as many calls as keep them busy. The operands are held for this call only.
+ * devices may have as many calls as keep them busy. Where it finds no memory beside other calls of
+ * this function, it is tried again when these have ended. The operands are held for this call only.
  *
  * Errors: as sherd__devices_submit, but for SHERD_EBUSY; errors of the call.
  */

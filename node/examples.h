@@ -12,8 +12,6 @@
 typedef struct sherd__examples {
     sherd__block *x, *targets; /* held; NULL: not taken */
     sherd__step_plan_shard what;
-    double cost; /* set once the shard is graded */
-    uint64_t hits;
 } sherd__examples;
 
 /** The blocks of a job, and the network that its examples are for. */

@@ -1,7 +1,7 @@
 /*
- * Open rounds. The pass is that of learn/grader.c, which also trains in one process. This file
- * connects it to the node: the loop's thread and the compute thread exchange tiers under one lock,
- * and results are sent as they are computed.
+ * Open rounds. The passes are those of learn/passes.c. This file connects them to the node: the
+ * loop's thread and the threads of passes exchange tiers under one lock, and results are sent as
+ * they are computed.
  */
 #include "node/gradient.h"
 
@@ -20,8 +20,8 @@ double sherd__round_now(const sherd__round *r)
 
 bool sherd__round_startable(sherd__round *r)
 {
-    bool tiny = !r->site->wake || sherd__round_us(r) < SHERD__ROUND_INLINE_US || r->parked;
     if (r->queued || r->running || r->ended || r->gone) return false;
+    bool tiny = !r->site->wake || sherd__round_us(r) < SHERD__ROUND_INLINE_US || r->parked;
     if (r->tasks < r->tiers && (tiny || !r->tier[0].there)) return false; /* more will arrive */
     return r->queued = true;
 }
@@ -32,53 +32,55 @@ double sherd__round_us(const sherd__round *r)
     for (uint32_t i = 0; i < r->shards; i++)
         examples += (double)r->shard[i].what.rows *
                     (r->shard[i].what.local.steps ? (double)r->shard[i].what.local.steps : 1);
-    for (uint32_t t = 0; t < r->tiers; t++)
-        numbers += (double)sherd__grader_count(r->model->grader, t);
+    for (uint32_t t = 0; t < r->tiers; t++) numbers += (double)sherd__round_count(r, t);
     return examples * r->model->flops * 2 / (gflops * 1e3) + numbers * r->shards / 5e2;
 }
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
-/* Waits until the tier's parameters have arrived. The caller holds the lock. */
+/* Waits until the tier's parameters have arrived. If they are late, all passes end. The caller
+ * holds the lock. */
 static int wait_for(sherd__round *r, uint32_t t, sherd_diag *d)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += SHERD__ROUND_WAIT_MS / 1000;
     int late = 0;
-    while (!r->tier[t].there && !r->gone && !late)
+    while (!r->tier[t].there && !r->gone && !r->parked && !late)
         late = pthread_cond_timedwait(&r->changed, &r->lock, &until);
     if (r->gone) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "this round was cancelled");
     if (r->tier[t].there) return SHERD_OK;
     r->parked = true;
+    pthread_cond_broadcast(&r->changed);
     return sherd__fail(d, SHERD_EBUSY, NULL, "parameters of tier %u have not arrived", t);
 }
 
-static int need(void *ctx, size_t t, sherd_diag *d)
+static int need(void *ctx, size_t t, const double **params, sherd_diag *d)
 {
     sherd__round *r = ctx;
-    sherd__grader *g = r->model->grader;
-    int err = SHERD_OK;
-    if (r->at == 0) { /* for later shards they are already there */
-        pthread_mutex_lock(&r->lock);
-        err = wait_for(r, (uint32_t)t, d);
-        pthread_mutex_unlock(&r->lock);
-    }
+    pthread_mutex_lock(&r->lock);
+    int err = wait_for(r, (uint32_t)t, d);
+    pthread_mutex_unlock(&r->lock);
     if (err) return err;
-    const void *params = sherd__fragment_bytes(r->tier[t].params->fragment);
-    if (r->shard[r->at].what.local.steps == 0) sherd__grader_lend(g, t, params);
-    else memcpy(sherd__grader_params(g, t), params, sherd__grader_count(g, t) * sizeof(double));
+    *params = (const void *)sherd__fragment_bytes(r->tier[t].params->fragment);
     return SHERD_OK;
 }
 
-/* Called when the tier's sum includes the current shard. */
+static sherd__shard shard(void *ctx, uint32_t i, uint32_t pass, sherd__local_steps *local)
+{
+    const sherd__round *r = ctx;
+    (void)pass;
+    *local = r->shard[i].what.local;
+    return sherd__examples_shard(&r->shard[i]);
+}
+
+/* Called when the tier's sum is complete. */
 static void done(void *ctx, size_t t)
 {
     sherd__round *r = ctx;
-    if (r->at + 1 < r->shards) return;
-    if (t == 1) r->times[SHERD__PLAN_LOWEST_BACKWARD] = sherd__round_now(r);
     if (t == 0) return; /* its result includes the costs, which are not written yet */
     pthread_mutex_lock(&r->lock);
+    if (t == 1) r->times[SHERD__PLAN_LOWEST_BACKWARD] = sherd__round_now(r);
     r->tier[t].computed = true;
     pthread_mutex_unlock(&r->lock);
     if (r->site->wake) r->site->wake(r->site->wake_ctx);
@@ -87,10 +89,10 @@ static void done(void *ctx, size_t t)
 /* Writes cost and hits of every shard behind tier 0's sum. */
 static void write_figures(sherd__round *r)
 {
-    uint8_t *to = r->tier[0].out + 8 * sherd__grader_count(r->model->grader, 0);
+    uint8_t *to = r->tier[0].out + 8 * sherd__round_count(r, 0);
     for (uint32_t i = 0; i < r->shards; i++, to += 16) {
-        memcpy(to, &r->shard[i].cost, 8);
-        sherd__put_u64(to + 8, r->shard[i].hits);
+        memcpy(to, &r->graded[i].cost, 8);
+        sherd__put_u64(to + 8, r->graded[i].hits);
     }
 }
 
@@ -115,21 +117,18 @@ void sherd__round_begin(sherd__round *r)
 
 void sherd__round_run(sherd__round *r)
 {
-    sherd__grading how = { .scales = r->scales,
-                           .room = r->room,
-                           .sums = r->sums,
-                           .need = need,
-                           .done = done,
-                           .stop = nobody_waits,
-                           .ctx = r };
+    const sherd__passes_sum sum = { .shards = r->shards,
+                                    .scales = r->scales,
+                                    .room = r->room,
+                                    .sums = r->sums,
+                                    .stop = nobody_waits,
+                                    .shard = shard,
+                                    .need = need,
+                                    .done = done,
+                                    .graded = r->graded,
+                                    .ctx = r };
     r->times[SHERD__PLAN_FORWARD] = sherd__round_now(r);
-    for (r->at = 0; r->at < r->shards && !r->err; r->at++) {
-        sherd__examples *s = &r->shard[r->at];
-        sherd__shard examples = sherd__examples_shard(s);
-        how.local = s->what.local;
-        how.fresh = r->at == 0;
-        r->err = sherd__grader_run(r->model->grader, &examples, &how, &s->cost, &s->hits, &r->why);
-    }
+    r->err = sherd__passes_run(r->model->passes, r->site->team, &sum, &r->why);
     if (r->err) return;
     write_figures(r);
     pthread_mutex_lock(&r->lock);
@@ -153,8 +152,7 @@ bool sherd__round_end(sherd__round *r)
 static void write_times(sherd__round *r)
 {
     if (!r->times[SHERD__PLAN_TOP_LEFT]) r->times[SHERD__PLAN_TOP_LEFT] = sherd__round_now(r);
-    uint64_t at = sherd__plan_numbers(sherd__grader_count(r->model->grader, 0), 0, r->shards) -
-                  SHERD__PLAN_TIMES;
+    uint64_t at = sherd__plan_numbers(sherd__round_count(r, 0), 0, r->shards) - SHERD__PLAN_TIMES;
     for (uint32_t i = 0; i < SHERD__PLAN_TIMES; i++)
         sherd__put_u64(r->tier[0].out + 8 * (at + i), (uint64_t)llround(r->times[i] * 1e6));
 }
@@ -244,7 +242,7 @@ void sherd__round_abandon(sherd__round *r)
 {
     pthread_mutex_lock(&r->lock);
     r->gone = true;
-    pthread_cond_signal(&r->changed);
+    pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->lock);
 }
 

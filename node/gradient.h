@@ -1,9 +1,10 @@
 /*
  * Gradients on a node (docs/PROTOCOL.md, "Gradients"). A plan names a recipe, shards of examples
  * and scales; tasks that name this plan, one for each tier, ask for the sums of gradients under the
- * parameters that come with them. The tasks of one plan are a round: one pass over its shards. The
- * pass starts when the parameters of the lowest tier have arrived. Its results are sent tier by
- * tier from the top while the layers below are still being computed. All data are in clear on the
+ * parameters that come with them. The tasks of one plan are a round: one pass over its shards, or
+ * several beside each other where devices compute the products (learn/passes.h). It starts when the
+ * parameters of the lowest tier have arrived. Its results are sent tier by tier from the top while
+ * the layers below are still being computed. All data are in clear on the
  * node.
  *
  * The loop's thread makes all calls except sherd__round_run, which the compute thread makes between
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/team.h"
 #include "learn/arithmetic.h"
 #include "node/later.h"
 #include "node/pool.h"
@@ -38,8 +40,11 @@ typedef struct sherd__gradient_site {
     sherd__pool *pool;
     sherd__later later; /* ends networks that were computed with */
     sherd__store *store;
-    sherd__arithmetic by;    /* of passes */
-    double gflops;           /* rate of this node in float64 */
+    sherd__arithmetic by; /* of passes */
+    uint32_t passes;      /* beside each other; 0: one. There are fewer where their networks would
+                                take more than a quarter of the budget */
+    sherd__team *team;    /* of as many threads; NULL: for one pass */
+    double gflops;        /* rate of this node in float64 */
     void (*wake)(void *ctx); /* called from the compute thread when a tier is computed; NULL: a pass
                                 starts only when all parameters are there */
     void *wake_ctx;

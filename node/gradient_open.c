@@ -16,7 +16,7 @@
 static void end_model(void *what)
 {
     model *m = what;
-    sherd__grader_free(m->grader);
+    sherd__passes_free(m->passes);
     sherd__free(m);
 }
 
@@ -78,24 +78,28 @@ static int find_model(sherd__gradient_site *site, uint64_t job, const sherd__ste
     uint64_t bytes = 0;
     if (!err) err = sherd__grader_memory(&recipe, p->batch, &bytes, d);
     if (err) return err;
-    if (bytes > UINT64_MAX / 2 ||
-        !sherd__later_reserve(&site->later, site->pool, bytes + sizeof(model)))
+    sherd__passes_options how = { .recipe = &recipe,
+                                  .batch = p->batch,
+                                  .bits = p->bits,
+                                  .by = &site->by,
+                                  .count = site->passes };
+    if (!sherd__later_reserve_each(&site->later, site->pool, sizeof(model), bytes, &how.count))
         return sherd__fail_memory(d, "a network of %llu bytes", (unsigned long long)bytes);
+    bytes = bytes * how.count + sizeof(model);
     model *m = sherd__calloc(1, sizeof *m);
-    err = m ? sherd__grader_new(&m->grader, &recipe, p->batch, p->bits, &site->by, d)
-            : sherd__fail_memory(d, "a network");
+    err = m ? sherd__passes_new(&m->passes, &how, d) : sherd__fail_memory(d, "a network");
     if (err) {
         sherd__free(m);
-        sherd__pool_unreserve(site->pool, bytes + sizeof(model));
+        sherd__pool_unreserve(site->pool, bytes);
         return err;
     }
     *m = (model){ .job = job,
                   .recipe = p->recipe,
                   .bits = p->bits,
                   .batch = p->batch,
-                  .grader = m->grader,
+                  .passes = m->passes,
                   .flops = flops_of(&recipe),
-                  .reserved = bytes + sizeof(model),
+                  .reserved = bytes,
                   .next = site->models };
     *out = site->models = m;
     return SHERD_OK;
@@ -125,13 +129,14 @@ void sherd__round_free(sherd__round *r)
     sherd__free(r->scales);
     sherd__free(r->tier);
     sherd__free(r->shard);
+    sherd__free(r->graded);
     sherd__free(r->sums);
     sherd__free(r);
 }
 
 static int take_shards(sherd__round *r, const sherd__step_plan *p, sherd_diag *d)
 {
-    const sherd__grader *g = r->model->grader;
+    const sherd__grader *g = sherd__passes_grader(r->model->passes);
     const sherd__examples_for of = { r->site->store, r->job, sherd__grader_inputs(g),
                                      sherd__grader_width(g) };
     int err = SHERD_OK;
@@ -164,7 +169,8 @@ static int open_round(sherd__gradient_site *site, const sherd__task *t, sherd__r
     if (!err) err = read_plan(plan, t->left, &p, d);
     if (err) return err;
     uint64_t memory = sizeof(sherd__round) + p.tiers * (sizeof(tier) + 16) +
-                      p.shards * (uint64_t)sizeof(sherd__examples) + SHERD__POOL_OVERHEAD;
+                      p.shards * (uint64_t)(sizeof(sherd__examples) + sizeof(sherd__graded)) +
+                      SHERD__POOL_OVERHEAD;
     if (!sherd__pool_reserve(site->pool, memory))
         return sherd__fail_memory(d, "a round of %u shards", p.shards);
     sherd__round *r = sherd__calloc(1, sizeof *r);
@@ -192,14 +198,16 @@ static int open_round(sherd__gradient_site *site, const sherd__task *t, sherd__r
     r->scales = sherd__calloc(p.tiers, sizeof *r->scales);
     r->tier = sherd__calloc(p.tiers, sizeof *r->tier);
     r->shard = sherd__calloc(p.shards, sizeof *r->shard);
+    r->graded = sherd__calloc(p.shards, sizeof *r->graded);
     r->sums = sherd__calloc(p.tiers, sizeof *r->sums);
-    if (!r->scales || !r->tier || !r->shard || !r->sums)
+    if (!r->scales || !r->tier || !r->shard || !r->graded || !r->sums)
         err = sherd__fail_memory(d, "a round of %u shards", p.shards);
     if (!err) err = find_model(site, t->job, &p, &r->model, d);
     if (!err) r->model->users++;
-    if (!err && sherd__grader_tiers(r->model->grader) != p.tiers)
+    size_t tiers = err ? 0 : sherd__grader_tiers(sherd__passes_grader(r->model->passes));
+    if (!err && tiers != p.tiers)
         err = sherd__fail(d, SHERD_ESHAPE, NULL, "a plan of %u tiers for a network of %zu", p.tiers,
-                          sherd__grader_tiers(r->model->grader));
+                          tiers);
     for (uint32_t i = 0; i < p.tiers && !err; i++) r->scales[i] = sherd__step_plan_scale(&p, i);
     if (!err) err = take_shards(r, &p, d);
     if (err) {
@@ -215,7 +223,7 @@ static int open_round(sherd__gradient_site *site, const sherd__task *t, sherd__r
 
 static uint64_t numbers_of(const sherd__round *r, uint32_t t)
 {
-    return sherd__plan_numbers(sherd__grader_count(r->model->grader, t), t, r->shards);
+    return sherd__plan_numbers(sherd__round_count(r, t), t, r->shards);
 }
 
 static int check_task(const sherd__round *r, const sherd__task *t, sherd_diag *d)
@@ -244,7 +252,7 @@ static int join_round(sherd__round *r, const sherd__task *t, sherd_diag *d)
     err = sherd__store_need(r->site->store, t->job, t->right, &b, d);
     if (err) return err;
     const sherd__fragment_info *info = sherd__fragment_info_of(b->fragment);
-    size_t count = sherd__grader_count(r->model->grader, i);
+    size_t count = sherd__round_count(r, i);
     if (info->dtype != SHERD_F64 || info->encoding != SHERD__DENSE || info->groups ||
         info->rows != 1 || info->cols != count)
         return sherd__fail(d, SHERD_ESHAPE, NULL, "block %u: tier %u has %zu parameters", t->right,
@@ -259,7 +267,7 @@ static int join_round(sherd__round *r, const sherd__task *t, sherd_diag *d)
     r->sums[i] = bytes;
     r->tasks++;
     r->times[SHERD__PLAN_LAST_PARAMS] = sherd__round_now(r);
-    pthread_cond_signal(&r->changed);
+    pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->lock);
     return SHERD_OK;
 }

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "learn/grader.h"
+#include "learn/passes.h"
 #include "node/examples.h"
 #include "node/gradient.h"
 
@@ -14,7 +14,7 @@ typedef struct sherd__model {
     uint32_t recipe;
     unsigned bits;
     size_t batch;
-    sherd__grader *grader;
+    sherd__passes *passes;
     double flops; /* for one example, forward and backward */
     uint64_t reserved;
     uint32_t users;
@@ -43,19 +43,26 @@ struct sherd__round {
     int32_t *scales;
     tier *tier;
     sherd__examples *shard;
+    sherd__graded *graded; /* by shard */
     void **sums;
     uint64_t reserved;
     uint32_t tasks; /* tasks that have arrived */
     bool queued, running, ended, gone;
-    pthread_mutex_t lock; /* guards there, computed, given, gone and times while a pass runs */
+    pthread_mutex_t
+        lock; /* guards there, computed, given, gone, parked and times while passes run */
     pthread_cond_t changed;
-    uint32_t at; /* the shard that the pass is at */
     bool parked;
     int err;
     sherd_diag why;
     double base; /* time of the first task, from which all times count */
     double times[SHERD__PLAN_TIMES];
 };
+
+/** Returns the numbers of a tier. */
+static inline size_t sherd__round_count(const sherd__round *r, uint32_t t)
+{
+    return sherd__grader_count(sherd__passes_grader(r->model->passes), t);
+}
 
 /** Returns the seconds since the round's first task. */
 double sherd__round_now(const sherd__round *r);

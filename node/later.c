@@ -20,3 +20,16 @@ bool sherd__later_reserve(const sherd__later *l, sherd__pool *p, uint64_t memory
     if (ending) l->inherit(l->ctx, ending);
     return true;
 }
+
+bool sherd__later_reserve_each(const sherd__later *l, sherd__pool *p, uint64_t once, uint64_t each,
+                               uint32_t *count)
+{
+    const uint64_t most = sherd__pool_stats_of(p)->budget / 4;
+    if (each > UINT64_MAX / 4 || once > UINT64_MAX / 4) return false;
+    if (*count == 0 || each > most) *count = 1;
+    else if (each > most / *count) *count = (uint32_t)(most / each);
+    if (sherd__later_reserve(l, p, once + each * *count)) return true;
+    const bool several = *count > 1;
+    *count = 1;
+    return several && sherd__later_reserve(l, p, once + each);
+}

@@ -28,5 +28,9 @@ void sherd__later_end(const sherd__later *l, sherd__pool *p, void (*end)(void *w
 /** Reserves memory for tasks that are admitted now. They run after the ends in progress, so they
  *  may use the memory of these. Returns false where there is no room. */
 bool sherd__later_reserve(const sherd__later *l, sherd__pool *p, uint64_t memory) SHERD_MUST;
+/** The same for `once` bytes and up to *count times `each`: for several only as far as they fit
+ *  into a quarter of the budget, since blocks need room, too. Sets *count, at least 1. */
+bool sherd__later_reserve_each(const sherd__later *l, sherd__pool *p, uint64_t once, uint64_t each,
+                               uint32_t *count) SHERD_MUST;
 
 #endif

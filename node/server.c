@@ -19,6 +19,7 @@
 #include "core/executor.h"
 #include "core/hooks.h"
 #include "core/signals.h"
+#include "matrix/gemm.h"
 #include "node/account.h"
 #include "node/address.h"
 #include "node/allreduce/members.h"
@@ -33,7 +34,8 @@
 #define CONNECTIONS 64u
 #define QUEUE_MAX 1024u /* of the executor: two tasks, and sessions to wipe */
 #define DRAIN_MS 20u    /* between two looks at a running product, when the node should end */
-#define START_MS 50u    /* between two checks whether starting was interrupted */
+#define PASSES_MAX 64u
+#define START_MS 50u /* between two checks whether starting was interrupted */
 
 typedef sherd__server server;
 
@@ -499,6 +501,14 @@ static int watch_parent(server *s, sherd_diag *d)
 
 /* --- start ----------------------------------------------------------------------------------- */
 
+/* Returns how many passes compute beside each other: while a device multiplies for one of them, the
+ * host does the other part of the next one, on as many threads as it has. */
+static uint32_t passes_of(const server *s)
+{
+    const uint32_t least = 2 * s->devices, threads = sherd__blas_threads();
+    return least > threads ? least : threads < PASSES_MAX ? threads : PASSES_MAX;
+}
+
 static int start_compute(server *s, sherd_diag *d)
 {
     const sherd__server_options *o = s->opt;
@@ -527,6 +537,7 @@ static int start_compute(server *s, sherd_diag *d)
                                 .backend_ctx = s->backend_ctx,
                                 .executor = s->executor,
                                 .memory = o->memory,
+                                .passes = passes_of(s),
                                 .flush = flush,
                                 .wake = wake,
                                 .wake_ctx = &s->wake,

@@ -659,6 +659,8 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
     c->products = (sherd__products){ .devices = &w->devices, .owner = ++w->stats.clients };
     c->site = (sherd__gradient_site){ .pool = c->pool,
                                       .by = sherd__products_arithmetic(&c->products),
+                                      .passes = sherd__team_threads(w->team),
+                                      .team = w->team,
                                       .store = &c->store,
                                       .later = sherd__worker_later(c),
                                       .gflops = sherd__devices_gflops(&w->devices, SHERD__DOES_F64),
@@ -695,7 +697,10 @@ int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt)
     sherd__devices_init(&w->devices, opt->backend, opt->backend_ctx, list, count);
     w->depth = depth_of(w);
     int err = sherd__pool_new(&w->pool, opt->memory);
+    if (!err && opt->passes > 1 && !opt->backend->multiplier)
+        err = sherd__team_new(&w->team, opt->passes);
     if (err) {
+        sherd__pool_free(w->pool);
         sherd__free(w);
         *out = NULL;
         return err;
@@ -715,6 +720,7 @@ void sherd__worker_free(sherd__worker *w)
     sherd__worker_reap(w);
     sherd__worker_free_tenants(w);
     sherd__pool_free(w->pool);
+    sherd__team_free(w->team);
     sherd__free(w);
 }
 

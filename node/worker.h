@@ -39,6 +39,8 @@ typedef struct sherd__worker_options {
     uint32_t devices_len;
     sherd__executor *executor;
     uint64_t memory; /* budget for blocks, arriving bodies and results of all clients */
+    uint32_t passes; /* of training beside each other in a round; 0: one, also where the backend
+                        computes passes in the host's memory */
     /** Called when a session has something to send outside one of its own events. May cause an
      *  event of the same session. May be NULL. */
     void (*flush)(void *ctx, void *tag);

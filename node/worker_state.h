@@ -109,6 +109,7 @@ struct sherd__worker {
     tenant *last;          /* tenant of the last turn; its turn_next has the next one */
     sherd__client *inside; /* its event is being handled: its link flushes after it */
     sherd__devices devices;
+    sherd__team *team;           /* of passes that compute beside each other; NULL: one */
     task *running[RUNNING_MAX];  /* started and not answered */
     uint32_t running_len, depth; /* depth: the limit of running_len */
     task *alone;                 /* found no memory: runs while no other call does; or NULL */

@@ -144,10 +144,14 @@ static int take_memory(sherd__allreduce *c, const sherd__allreduce_round *head, 
     if (!err && c->shards_of.shards) err = sherd__packs_list(&c->packs, &head->list, d);
     uint64_t len = sherd__packs_scratch(&c->packs, rows, sherd__member_inputs(c->member),
                                         sherd__member_width(c->member));
-    if (err || len <= c->scratch_len) return err;
+    if (err || len <= c->scratch_each) return err;
     sherd__allreduce_drop_scratch(c);
-    c->scratch = sherd__pool_get(c->site.pool, len);
-    if (c->scratch) c->scratch_len = len;
+    uint32_t passes = c->passes;
+    c->scratch = sherd__pool_get(c->site.pool, len * passes);
+    if (!c->scratch && passes > 1) c->scratch = sherd__pool_get(c->site.pool, len * (passes = 1));
+    if (!c->scratch) return SHERD_OK;
+    c->scratch_each = len;
+    c->scratch_len = len * passes;
     return SHERD_OK;
 }
 
@@ -183,10 +187,12 @@ static bool nobody_waits(void *ctx)
     return c->forget || c->unwanted;
 }
 
-/* Checks that all rows of the step are on this node, before anything is changed. */
-static int find_shards(sherd__allreduce *c, sherd_diag *d)
+/* Checks that all rows of the step are on this node, before anything is changed. Sets *passes to
+ * how many passes have memory for them. */
+static int find_shards(sherd__allreduce *c, uint32_t *passes, sherd_diag *d)
 {
     int err = sherd__packs_note(&c->packs, d);
+    *passes = c->passes;
     for (uint32_t i = 0; i < c->shards_of.shards && !err; i++) {
         sherd__step_plan_shard s = sherd__step_plan_shard_at(&c->shards_of, i);
         bool apart;
@@ -195,31 +201,52 @@ static int find_shards(sherd__allreduce *c, sherd_diag *d)
                                 sherd__member_width(c->member), &apart, d);
         if (!err && apart && !c->scratch)
             err = sherd__fail_memory(d, "a shard of %llu examples", (unsigned long long)s.rows);
+        if (!err && apart) *passes = (uint32_t)(c->scratch_len / c->scratch_each);
     }
     return err;
 }
 
-static int run_step(sherd__allreduce *c, uint8_t *out, sherd_diag *d)
+static sherd__shard shard_at(void *ctx, uint32_t i, uint32_t pass, sherd__local_steps *local)
+{
+    const sherd__allreduce *c = ctx;
+    const sherd__step_plan_shard what = sherd__step_plan_shard_at(&c->shards_of, i);
+    uint8_t *scratch = c->scratch_each ? c->scratch + pass * c->scratch_each : NULL;
+    *local = what.local;
+    return sherd__packs_shard(&c->packs, &what, scratch);
+}
+
+static int grade(sherd__allreduce *c, uint32_t passes, sherd__graded *graded, sherd_diag *d)
 {
     int32_t scales[SHERD__RECIPE_LAYERS_MAX];
-    sherd__grading how = {
-        .scales = scales, .room = c->shards_of.room, .stop = nobody_waits, .ctx = c
-    };
-    int err = find_shards(c, d);
-    if (!err) err = sherd__member_commit(c->member, c->head.commit, c->head.rate, d);
+    const sherd__passes_sum sum = { .shards = c->shards_of.shards,
+                                    .scales = scales,
+                                    .room = c->shards_of.room,
+                                    .stop = nobody_waits,
+                                    .shard = shard_at,
+                                    .graded = graded,
+                                    .most = passes,
+                                    .ctx = c };
     for (uint32_t t = 0; t < c->shards_of.tiers; t++)
         scales[t] = sherd__step_plan_scale(&c->shards_of, t);
-    memset(c->sum->values, 0, 8 * c->sum->len);
-    for (uint32_t i = 0; i < c->shards_of.shards && !err; i++) {
-        sherd__graded got = { 0 };
-        sherd__step_plan_shard what = sherd__step_plan_shard_at(&c->shards_of, i);
-        sherd__shard s = sherd__packs_shard(&c->packs, &what, c->scratch);
-        how.local = what.local;
-        err = sherd__member_grade(c->member, &s, &how, c->sum->values, &got, d);
-        memcpy(out + 16 * (size_t)i, &got.cost, 8);
-        sherd__put_u64(out + 16 * (size_t)i + 8, got.hits);
+    return sherd__member_grade(c->member, c->site.team, &sum, c->sum->values, d);
+}
+
+static int run_step(sherd__allreduce *c, uint8_t *out, sherd_diag *d)
+{
+    const uint32_t shards = c->shards_of.shards;
+    uint32_t passes;
+    int err = find_shards(c, &passes, d);
+    sherd__graded *graded = err ? NULL : sherd__calloc((size_t)shards + 1, sizeof *graded);
+    if (!err && !graded) err = sherd__fail_memory(d, "the figures of %u shards", shards);
+    if (!err) err = sherd__member_commit(c->member, c->head.commit, c->head.rate, d);
+    if (!err && shards == 0) memset(c->sum->values, 0, 8 * c->sum->len);
+    if (!err && shards > 0) err = grade(c, passes, graded, d);
+    for (uint32_t i = 0; i < shards && !err; i++) {
+        memcpy(out + 16 * (size_t)i, &graded[i].cost, 8);
+        sherd__put_u64(out + 16 * (size_t)i + 8, graded[i].hits);
     }
-    sherd__put_u64(out + 16 * (size_t)c->shards_of.shards, c->head.round);
+    sherd__put_u64(out + 16 * (size_t)shards, c->head.round);
+    sherd__free(graded);
     return err;
 }
 

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/team.h"
 #include "learn/arithmetic.h"
 #include "node/later.h"
 #include "node/pool.h"
@@ -62,6 +63,8 @@ typedef struct sherd__allreduce_site {
     sherd__later later;   /* for objects as large as the network */
     sherd__store *store;  /* calls back when blocks leave it */
     sherd__arithmetic by; /* of gradients */
+    uint32_t passes;      /* beside each other, as in sherd__gradient_site; at least 1 */
+    sherd__team *team;    /* of as many threads; NULL: for one pass */
     bool turns;           /* long work continues in the loop's next turn */
 } sherd__allreduce_site;
 

@@ -28,7 +28,7 @@ void sherd__allreduce_drop_scratch(sherd__allreduce *c)
 {
     sherd__pool_give(c->site.pool, c->scratch, c->scratch_len);
     c->scratch = NULL;
-    c->scratch_len = 0;
+    c->scratch_len = c->scratch_each = 0;
 }
 
 static void end_member(void *member)
@@ -135,14 +135,15 @@ static sherd__member_options options_of(const sherd__allreduce *c)
                                     .optimiser = c->plan.optimiser,
                                     .batch = c->plan.batch,
                                     .bits = c->plan.bits,
-                                    .by = c->site.by };
+                                    .by = c->site.by,
+                                    .passes = c->passes };
 }
 
 /* Frees the previous state, and reserves room for a new member. */
 static int begin(sherd__allreduce *c, const sherd__task *t, sherd__allreduce_plan *p,
                  sherd__recipe *recipe, sherd_diag *d)
 {
-    uint64_t memory;
+    uint64_t once, each;
     sherd__allreduce_leave(c);
     c->job = t->job;
     c->plan = *p;
@@ -151,11 +152,12 @@ static int begin(sherd__allreduce *c, const sherd__task *t, sherd__allreduce_pla
     if (!state || !dense(state->fragment, SHERD_F64))
         return sherd__fail(d, SHERD_EINVAL, NULL, "block %u is not a state", p->state);
     sherd__member_options o = options_of(c);
-    int err = sherd__member_memory(&o, &memory, d);
+    int err = sherd__member_memory(&o, &once, &each, d);
     if (err) return err;
-    if (!sherd__later_reserve(&c->site.later, c->site.pool, memory))
-        return sherd__fail_memory(d, "a training of %llu bytes", (unsigned long long)memory);
-    c->reserved = memory;
+    c->passes = c->site.passes;
+    if (!sherd__later_reserve_each(&c->site.later, c->site.pool, once, each, &c->passes))
+        return sherd__fail_memory(d, "a training of %llu bytes", (unsigned long long)(once + each));
+    c->reserved = once + each * c->passes;
     sherd__block_hold(c->state = state);
     return sherd__packs_open(&c->packs, c->site.pool, p->examples, d);
 }

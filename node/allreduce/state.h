@@ -50,6 +50,7 @@ struct sherd__allreduce {
     sherd__member *member;
     sherd__block *state; /* the block of MEET, held while MEET runs */
     uint64_t reserved;
+    uint32_t passes; /* of the member */
     sherd__packs packs;
     sherd__pack_chunk *old; /* packs of earlier trainings, still held */
     bool looking;           /* the packs of a STEP are being looked up; later tasks wait */
@@ -59,9 +60,9 @@ struct sherd__allreduce {
     uint64_t round;
     sherd__step_plan shards_of;
     sherd__allreduce_round head;
-    uint8_t *scratch; /* for shards that are not contiguous; NULL: no room */
-    uint64_t scratch_len;
-    allreduce_sum *sum; /* NULL: no sum */
+    uint8_t *scratch;                   /* for shards that are not contiguous; NULL: no room */
+    uint64_t scratch_len, scratch_each; /* each: of a pass */
+    allreduce_sum *sum;                 /* NULL: no sum */
     uint32_t step, steps;
     size_t added; /* numbers of the step's in part that were added or copied */
     bool adding;  /* the rest, and the steps after it, follow in the next turn */

@@ -37,6 +37,8 @@ int sherd__worker_allreduce(sherd__client *c, const sherd__task *what, const she
                                    .store = &c->store,
                                    .later = sherd__worker_later(c),
                                    .by = sherd__products_arithmetic(&c->products),
+                                   .passes = sherd__team_threads(w->team),
+                                   .team = w->team,
                                    .turns = w->opt.wake != NULL };
     if (!c->allreduce && sherd__allreduce_new(&c->allreduce, &site))
         return sherd__fail_memory(d, "all-reduce training");

@@ -4,6 +4,9 @@
  *   init=N      cuInit returns N              driver=N    version of CUDA (12040)
  *   prohibited  the devices' compute mode     exclusive   likewise, and others have the devices
  *   taken=N     bytes that others use         code=N      what a lost device answers (719)
+ *   dies=N      with launch N its device is lost, and others are not
+ *   meet=N      launches from N on last until one of another device is in progress, too, or a
+ *               second; if this happens to none of 20 launches, the process ends
  *
  * Pointers to memory of a device point to pages that cannot be read or written; kernels and copies
  * use a second mapping of it. Kernels must be those of the PTX, with a job of our size. Calls
@@ -42,7 +45,9 @@ typedef struct area {
 static char contexts[DEVICES_MAX];
 static struct cuda_function_type functions[SHERD__KERNELS];
 static const char *image;
-static atomic_bool ready;
+static atomic_bool ready, met;
+static atomic_uint launching; /* a bit for each device */
+static atomic_uint alone;     /* launches that met no other one */
 /* initial-exec: without memory of its own, which a thread that hangs would not free. */
 static _Thread_local cuda_context current __attribute__((tls_model("initial-exec")));
 
@@ -50,12 +55,17 @@ static _Thread_local cuda_context current __attribute__((tls_model("initial-exec
 CUDA_REQUIRED(EXPORTED)
 CUDA_OPTIONAL(EXPORTED)
 
+static unsigned bit_of_current(void)
+{
+    return 1u << ((const char *)(const void *)current - contexts);
+}
+
 /* What a function answers that needs a context. */
 static cuda_result state(void)
 {
     if (!atomic_load(&ready)) return 3;
     if (!current) return SHERD__CUDA_INVALID_CONTEXT;
-    if (!atomic_load(&lost)) return SUCCESS;
+    if (!atomic_load(&lost) && !(atomic_load(&dead) & bit_of_current())) return SUCCESS;
     return word("code") ? (cuda_result)word("code") : SHERD__CUDA_LAUNCH_FAILED;
 }
 
@@ -352,6 +362,17 @@ cuda_result cuModuleGetFunction(cuda_function *out, cuda_module m, const char *n
     return SUCCESS;
 }
 
+/* Waits until launches of two devices are in progress, unless some were before. */
+static void meet_others(void)
+{
+    for (unsigned i = 0; i < 1000 && !atomic_load(&met); i++) {
+        const unsigned now = atomic_load(&launching);
+        if (now & (now - 1)) atomic_store(&met, true);
+        else usleep(1000);
+    }
+    if (!atomic_load(&met) && atomic_fetch_add(&alone, 1) + 1 == 20) abort();
+}
+
 cuda_result cuLaunchKernel(cuda_function f, unsigned x, unsigned y, unsigned z, unsigned items,
                            unsigned items_y, unsigned items_z, unsigned shared, cuda_stream s,
                            void **parameters, void **extra)
@@ -369,6 +390,10 @@ cuda_result cuLaunchKernel(cuda_function f, unsigned x, unsigned y, unsigned z, 
     queue_run(&s->queue, s->queue.asked);
     for (size_t i = 0; i < 4; i++)
         memory[i] = &find((const void *)*(const uintptr_t *)parameters[i], 0, true)->is;
+    if (n == word("dies")) atomic_fetch_or(&dead, bit_of_current());
+    atomic_fetch_or(&launching, bit_of_current());
+    if (word("meet") && n >= word("meet")) meet_others();
     run_launch(n, f->run, memory, parameters[4], groups);
+    atomic_fetch_and(&launching, ~bit_of_current());
     return SUCCESS;
 }

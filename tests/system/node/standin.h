@@ -53,6 +53,7 @@ static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_uint allocations, launches, copies, dirty;
 static atomic_ullong held; /* bytes */
 static atomic_bool lost, passed;
+static atomic_uint dead; /* a bit for each device that is lost alone */
 
 EXPORT unsigned standin_dirty(void);
 EXPORT unsigned standin_launches(void);
@@ -71,6 +72,7 @@ void standin_reset(void)
     atomic_store(&dirty, 0);
     atomic_store(&lost, false);
     atomic_store(&passed, false);
+    atomic_store(&dead, 0);
 }
 
 void standin_pass(void)

@@ -85,12 +85,33 @@ static void wake(void *ctx)
 static bool turns; /* the worker asks for turns of a loop, even without threads */
 
 static void *device; /* of threaded_backend; NULL: passes are computed on the host */
+static void *host;   /* computes for it */
+static uint32_t passes;
+
+/* Passes are computed on a device that accepts one call at a time, so many beside each other. */
+static void use_device(unsigned latency_us, uint32_t several)
+{
+    const sherd__backend_options quick = { .threads = 1, .quick = true };
+    assert_int_equal(sherd__backend_cpu.open(&host, &quick, NULL), 0);
+    const threaded_options one = { .cpu = host, .depth = 1, .latency_us = latency_us };
+    assert_int_equal(threaded_open(&device, &one), 0);
+    passes = several;
+}
+
+static void drop_device(void)
+{
+    if (device) threaded_backend.close(device);
+    if (host) sherd__backend_cpu.close(host);
+    device = host = NULL;
+    passes = 0;
+}
 
 static void start(uint64_t memory, bool threaded)
 {
     sherd__worker_options o = { .backend = device ? &threaded_backend : &none,
                                 .backend_ctx = device,
-                                .memory = memory };
+                                .memory = memory,
+                                .passes = passes };
     const sherd__device one = { .does = SHERD__DOES_ALL,
                                 .depth = device ? 1 : 2,
                                 .gflops = threaded ? 1 : 10 };
@@ -476,13 +497,14 @@ static void a_tier_that_is_requested_twice_is_refused(void **s)
 static void a_pass_starts_before_the_last_parameters_and_restarts_if_they_are_late(void **s)
 {
     (void)s;
-    for (unsigned late = 0; late < 2; late++) {
+    for (unsigned late = 0; late < 4; late++) {
         peer p;
         layout l = usual();
         uint8_t bytes[1024];
         size_t len = write_plan(&l, bytes);
         for (unsigned i = 0; i < 2; i++) /* too long for the loop's thread */
             l.shard[i].local = (sherd__local_steps){ .steps = 400, .rate = 0.01, .weight = 1 };
+        if (late >= 2) use_device(0, 2);
         len = write_plan(&l, bytes);
         start(16 * MB, true);
         join(&p);
@@ -491,7 +513,7 @@ static void a_pass_starts_before_the_last_parameters_and_restarts_if_they_are_la
         ask_tier(&p, &l, 0, PLAN);
         settle(&p);
         assert_int_equal(sherd__executor_pending(executor), 1);
-        if (late) usleep((SHERD__ROUND_WAIT_MS + 300) * 1000);
+        if (late % 2) usleep((SHERD__ROUND_WAIT_MS + 300) * 1000);
         settle(&p);
         ask_tier(&p, &l, 1, PLAN);
         for (unsigned i = 0; i < 60000 && p.results < 2; i++) {
@@ -503,6 +525,7 @@ static void a_pass_starts_before_the_last_parameters_and_restarts_if_they_are_la
         assert_int_equal(p.refusals, 0);
         cut(&p);
         stop();
+        drop_device();
     }
 }
 
@@ -555,12 +578,18 @@ static void local_steps_end_with_their_session(void **s)
 {
     (void)s;
     local_steps_end(false);
+    use_device(0, 2);
+    local_steps_end(false);
+    drop_device();
 }
 
 static void local_steps_end_with_their_job(void **s)
 {
     (void)s;
     local_steps_end(true);
+    use_device(0, 2);
+    local_steps_end(true);
+    drop_device();
 }
 
 /* One device that accepts one call at a time: a task that found it busy with a pass is tried again,
@@ -571,16 +600,13 @@ static void a_device_serves_passes_and_tasks_of_other_clients(void **s)
     enum { SIDE = 20, SQUARE = 3, ROUNDS = 4 };
     static const uint32_t tasks[ROUNDS] = { 1, 1, 1, 20 };
     static double square[SIDE * SIDE];
-    sherd__backend_options quick = { .threads = 1, .quick = true };
-    threaded_options one = { .depth = 1, .latency_us = 200 };
     peer p, q;
     layout l = usual();
     uint32_t asked = 0;
     for (unsigned i = 0; i < 2; i++)
         l.shard[i].local = (sherd__local_steps){ .steps = 25, .rate = 0.01, .weight = 1 };
     for (size_t i = 0; i < SIDE * SIDE; i++) square[i] = (double)(i % 7);
-    assert_int_equal(sherd__backend_cpu.open(&one.cpu, &quick, NULL), 0);
-    assert_int_equal(threaded_open(&device, &one), 0);
+    use_device(200, 0);
     start(16 * MB, true);
     join(&p);
     join(&q);
@@ -608,9 +634,7 @@ static void a_device_serves_passes_and_tasks_of_other_clients(void **s)
     cut(&p);
     cut(&q);
     stop();
-    threaded_backend.close(device);
-    sherd__backend_cpu.close(one.cpu);
-    device = NULL;
+    drop_device();
 }
 
 static uint64_t used(void)
