@@ -178,16 +178,28 @@ extern const char *const sherd__choices_mode[];     /* float exact */
      .choices = sherd__choices_bind_to,                                                            \
      .help = "core: bind each node that -n starts to cores of its own, if all threads together "   \
              "number as many as the cores; none: do not bind"}
+/* Where the nodes that -n starts compute. sherd__nodes_devices (cli/nodes.h) checks them. */
+#define SHERD__OPTS_DEVICES                                                                        \
+    {.name = "backend", .type = SHERD__CHOICE, .arg = "NAME", .flags = SHERD__OPT_BACKENDS,        \
+     .help = "what computes in the nodes that -n starts; auto is a GPU if there is one [cpu]"},    \
+        {.name = "device", .type = SHERD__TEXT, .arg = "LIST",                                     \
+         .help = "devices of each node that -n starts: numbers as 0,1, or all [the first one]"},   \
+        {.name = "devices", .type = SHERD__INT, .arg = "K", .min = 1, .max = 12,                   \
+         .help = "give each node that -n starts K devices of its own, of all or of --device"},     \
+        {.name = "opencl-library", .type = SHERD__FILE, .arg = "FILE",                             \
+         .flags = SHERD__OPT_HIDDEN, .help = "library of OpenCL"},                                 \
+        {.name = "cuda-library", .type = SHERD__FILE, .arg = "FILE",                               \
+         .flags = SHERD__OPT_HIDDEN, .help = "library of CUDA's driver"}
 #define SHERD__OPT_SAME_HOST                                                                       \
     {.name = "same-host-domains", .type = SHERD__FLAG,                                             \
      .help = "private schemes: accept several domains on one host as separate ones"}
 /* How to reach nodes: -n N, --nodes FILE, --key FILE, --record DIR, --node-memory, --bind-to,
- * --timeout, --progress, --same-host-domains. sherd__nodes_open (cli/nodes.h) turns them into an
- * open cluster. */
+ * --backend, --device, --devices, --timeout, --progress, --same-host-domains. sherd__nodes_open
+ * (cli/nodes.h) turns them into an open cluster. */
 #define SHERD__OPTS_CLUSTER                                                                        \
     SHERD__OPT_LOCAL, SHERD__OPT_NODES, SHERD__OPT_KEY, SHERD__OPT_NODE_MEMORY,                    \
-        SHERD__OPT_BIND_TO, SHERD__OPT_SAME_HOST, SHERD__OPT_RECORD, SHERD__OPT_TIMEOUT,           \
-        SHERD__OPT_PROGRESS
+        SHERD__OPT_BIND_TO, SHERD__OPTS_DEVICES, SHERD__OPT_SAME_HOST, SHERD__OPT_RECORD,        \
+        SHERD__OPT_TIMEOUT, SHERD__OPT_PROGRESS
 
 #define SHERD__OPT_OUTPUT(what)                                                                    \
     {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = (what),                          \

@@ -58,7 +58,12 @@ static int run_up(sherd__cli *cli, sherd_diag *d)
                                     .threads = (uint32_t)sherd__opt_int(cli, "threads"),
                                     .unbound = sherd__opt_choice(cli, "bind-to") ==
                                                SHERD__BIND_NONE,
-                                    .hooks = { .interrupted = sherd__cli_stops } };
+                                    .hooks = { .interrupted = sherd__cli_stops },
+                                    .backend = sherd__opt_text(cli, "backend"),
+                                    .devices = sherd__opt_text(cli, "device"),
+                                    .devices_each = (uint32_t)sherd__opt_int(cli, "devices"),
+                                    .opencl_library = sherd__opt_text(cli, "opencl-library"),
+                                    .cuda_library = sherd__opt_text(cli, "cuda-library") };
     int err = sherd_local_start(&l, &o, d);
     if (err) return err;
     err = print_up(cli, l, d);
@@ -290,6 +295,7 @@ static const sherd__option up_options[] = {
       .flags = SHERD__OPT_REQUIRED, .help = "number of nodes" },
     SHERD__OPT_NODE_MEMORY,
     SHERD__OPT_BIND_TO,
+    SHERD__OPTS_DEVICES,
     { .name = "threads", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4096,
       .help = "threads of each node [cores / N, at least 1]" },
     { 0 },
@@ -310,6 +316,7 @@ static const sherd__option no_options[] = { { 0 } };
 static const sherd__example up_examples[] = {
     { "sherd cluster up -n 7", "starts seven nodes on this machine" },
     { "sherd cluster up -n 2 --node-memory 4G", "starts two nodes, which store 4 GB each" },
+    { "sherd cluster up -n 2 --devices 1", "starts two nodes, each on a GPU of its own" },
     { "sherd multiply A.npy B.npy -o C.npy", "uses these nodes" },
     { 0 },
 };

@@ -338,6 +338,7 @@ static const sherd__option options[] = {
     SHERD__OPT_KEY,
     SHERD__OPT_NODE_MEMORY,
     SHERD__OPT_BIND_TO,
+    SHERD__OPTS_DEVICES,
     SHERD__OPT_RECORD,
     SHERD__OPT_TIMEOUT,
     SHERD__OPT_PROGRESS,

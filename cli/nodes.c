@@ -1,25 +1,46 @@
 /* Which nodes a command uses: those of -n, of --nodes, or of a running local cluster. */
 #include "cli/nodes.h"
 
+#include <inttypes.h>
 #include <limits.h>
+#include <string.h>
 
+#include "cli/applies.h"
+#include "cli/fields.h"
 #include "cli/process.h"
 #include "sherd/local.h"
 #include "sherd/machine.h"
 
+/* Reads where the nodes of -n compute; other nodes were started before. */
+static int read_devices(sherd_cluster_options *o, sherd__cli *cli, sherd_diag *d)
+{
+    static const char *const of_local[] = { "backend", "device", "devices", NULL };
+    const char *idle = o->local_nodes ? NULL : sherd__opts_forget_unless_argv(cli, of_local);
+    if (idle)
+        return sherd__fail(d, SHERD_EINVAL, "add -n N, or start the nodes with it",
+                           "--%s has no effect without -n", idle);
+    o->backend = sherd__opt_text(cli, "backend");
+    o->devices = sherd__opt_text(cli, "device");
+    o->devices_each = (uint32_t)sherd__opt_int(cli, "devices");
+    o->opencl_library = sherd__opt_text(cli, "opencl-library");
+    o->cuda_library = sherd__opt_text(cli, "cuda-library");
+    return 0;
+}
+
 /* Reads the options that name nodes. *o borrows from *cli. */
-static int read_source(sherd_cluster_options *o, const sherd__cli *cli, sherd_diag *d)
+static int read_source(sherd_cluster_options *o, sherd__cli *cli, sherd_diag *d)
 {
     char file[PATH_MAX];
     *o = (sherd_cluster_options){ .size = sizeof *o,
                                   .nodes_file = sherd__opt_text(cli, "nodes"),
                                   .same_host_domains = sherd__opt_flag(cli, "same-host-domains"),
                                   .node_memory = sherd__opt_size(cli, "node-memory") };
-    if (o->nodes_file) return 0;
-    o->local_nodes = (uint32_t)sherd__opt_int(cli, "local"); /* given, or preset by the verb */
-    if (o->local_nodes > 0) return 0;
+    if (!o->nodes_file) /* given, or preset by the verb */
+        o->local_nodes = (uint32_t)sherd__opt_int(cli, "local");
+    int err = read_devices(o, cli, d);
+    if (err || o->nodes_file || o->local_nodes > 0) return err;
     sherd_diag why = { .code = 0 };
-    int err = sherd_local_nodes_file(NULL, file, PATH_MAX, &why);
+    err = sherd_local_nodes_file(NULL, file, PATH_MAX, &why);
     if (err == SHERD_EFEWNODES)
         return sherd__fail(d, SHERD_EINVAL,
                            "-n 7 starts seven nodes on this machine; --nodes FILE uses those that "
@@ -59,6 +80,36 @@ void sherd__nodes_log(const sherd__cli *cli, sherd_log_level level, const char *
 static void log_line(void *ctx, sherd_log_level level, const char *text)
 {
     sherd__nodes_log(ctx, level, text);
+}
+
+void sherd__nodes_print_devices(const sherd__cli *cli, sherd_cluster *c,
+                                void (*print)(const sherd__cli *cli, const char *line))
+{
+    char line[400];
+    for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
+        sherd_node_info n = { .size = sizeof n };
+        if (sherd_cluster_node_at(c, i, &n, NULL) || !n.backend[0] || strcmp(n.backend, "cpu") == 0)
+            continue;
+        if (n.devices > 1)
+            snprintf(line, sizeof line,
+                     "%s: %" PRIu32 " devices of %s, the first is %s; %.3g GF/s in float64", n.name,
+                     n.devices, n.backend, n.blas_core, n.gflops);
+        else
+            snprintf(line, sizeof line, "%s: %s, %s; %.3g GF/s in float64", n.name, n.backend,
+                     n.blas_core, n.gflops);
+        print(cli, line);
+    }
+}
+
+json_t *sherd__nodes_device_object(sherd_cluster *c, uint32_t i)
+{
+    static const char *const names[] = { "name",   "backend",        "devices",   "blas_core",
+                                         "gflops", "residue_gflops", "byte_gops", NULL };
+    sherd_node_info n = { .size = sizeof n };
+    json_t *o = json_object();
+    if (sherd_cluster_node_at(c, i, &n, NULL) == 0)
+        sherd__fields_json_of(o, &n, sherd_node_info_fields, names);
+    return o;
 }
 
 void sherd__nodes_check_memory(const sherd__cli *cli, const char *option, uint64_t budget)

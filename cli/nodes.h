@@ -31,6 +31,12 @@ int sherd__nodes_options(sherd_cluster_options *o, bool opens, sherd__cli *cli,
 /** Reads --nodes, --key and --timeout of a verb that only reads the state of a list's nodes. */
 int sherd__nodes_look_options(sherd_cluster_options *o, const sherd__cli *cli,
                               sherd_diag *d) SHERD_MUST;
+/** Prints, by `print`, a line for each node that does not compute on the processor: backend,
+ *  devices, rate. */
+void sherd__nodes_print_devices(const sherd__cli *cli, sherd_cluster *c,
+                                void (*print)(const sherd__cli *cli, const char *line));
+/** Returns an object with name, backend, devices and rates of node i. */
+json_t *sherd__nodes_device_object(sherd_cluster *c, uint32_t i);
 /** Warns if `budget`, the value of this option, is more than the memory of this machine. */
 void sherd__nodes_check_memory(const sherd__cli *cli, const char *option, uint64_t budget);
 /** Reports that the nodes to be started are more than the cores, since starting them takes a

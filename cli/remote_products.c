@@ -23,23 +23,12 @@ static bool has(const sherd__cli *cli, const char *name)
 
 static int judge_nodes(sherd__cli *cli, sherd_diag *d)
 {
-    static const char *const of_nodes[] = { "scheme",
-                                            "colluding",
-                                            "spare",
-                                            "code",
-                                            "group",
-                                            "exposure",
-                                            "exposure-max",
-                                            "encoding",
-                                            "elementwise",
-                                            "record",
-                                            "node-memory",
-                                            "bind-to",
-                                            "key",
-                                            "same-host-domains",
-                                            "meta",
-                                            "reuse-metadata",
-                                            NULL };
+    static const char *const of_nodes[] = {
+        "scheme",      "colluding",         "spare",    "code",           "group",
+        "exposure",    "exposure-max",      "encoding", "elementwise",    "record",
+        "node-memory", "bind-to",           "backend",  "device",         "devices",
+        "key",         "same-host-domains", "meta",     "reuse-metadata", NULL
+    };
     const char *idle = sherd__opts_forget_unless_argv(cli, of_nodes);
     return !idle ? 0
                  : sherd__fail(d, SHERD_EINVAL, "-n 3 starts three nodes; or leave it out",

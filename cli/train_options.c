@@ -102,6 +102,7 @@ static int judge_gradients(sherd__cli *cli, sherd_diag *d)
         "survivors", "simulate", "clip", "noise", "delta", NULL
     };
     static const char *const not_among_nodes[] = { "async", "float-gradients", "in-process", NULL };
+    static const char *const of_nodes[] = { "backend", "device", "devices" };
     static const char *const pairs[][2] = { { "check", "async" },
                                             { "check", "allow-drop" },
                                             { "check", "float-gradients" },
@@ -121,6 +122,12 @@ static int judge_gradients(sherd__cli *cli, sherd_diag *d)
         err = sherd__fail(d, SHERD_EINVAL, "leave one of them out",
                           "--nodes and --in-process cannot be combined: threads are on this "
                           "machine");
+    for (size_t i = 0; i < sizeof of_nodes / sizeof *of_nodes; i++)
+        if (!err && sherd__opts_clash(cli, of_nodes[i], "in-process"))
+            err = sherd__fail(d, SHERD_EINVAL, "leave one of them out",
+                              "--%s and --in-process cannot be combined: threads compute on the "
+                              "processor",
+                              of_nodes[i]);
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         (void)sherd__opts_clash(cli, pairs[i][0], pairs[i][1]);
     for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)

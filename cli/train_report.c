@@ -417,6 +417,12 @@ static void print_best(const sherd_train_report *r)
                            figure(r->best_loss, "%.7f", loss), accuracy);
 }
 
+static void print_line(const sherd__cli *cli, const char *line)
+{
+    (void)cli;
+    sherd__cli_print_prose(2, "%s", line);
+}
+
 static void print_end(const sherd__train *t)
 {
     static const char *const files[][2] = {
@@ -438,6 +444,7 @@ static void print_end(const sherd__train *t)
     }
     print_gradients(t, &r);
     print_secure(t);
+    if (t->cluster) sherd__nodes_print_devices(t->cli, t->cluster, print_line);
     if (steps > 0) print_exposures(t, &r);
     print_best(&r);
     if (t->o.check)
@@ -471,6 +478,10 @@ static json_t *result_object(const sherd__train *t)
     sherd__fields_json_of(o, &r, sherd_train_report_fields, names);
     json_object_set_new(o, "steps", json_integer((json_int_t)r.step)); /* those that were made */
     json_object_set_new(o, "epochs", epochs);
+    json_t *devices = t->cluster ? json_array() : NULL;
+    for (uint32_t i = 0; devices && i < sherd_cluster_size(t->cluster); i++)
+        json_array_append_new(devices, sherd__nodes_device_object(t->cluster, i));
+    if (devices) json_object_set_new(o, "devices", devices);
     if (t->o.check)
         json_object_set_new(o, "check",
                             json_pack("{s:b, s:I}", "equal", 1, "epochs",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/fields.h"
+#include "cli/nodes.h"
 #include "cli/plan.h"
 #include "cli/rows.h"
 #include "cli/work.h"
@@ -410,9 +411,15 @@ static void say_written(const sherd__product_run *w)
     sherd__cli_say(w->cli, "wrote %s (%s, float64)", sherd__opt_text(w->cli, "output"), shape);
 }
 
+static void say_line(const sherd__cli *cli, const char *line)
+{
+    sherd__cli_say(cli, "%s", line);
+}
+
 static void say_all(const sherd__product_run *w)
 {
     say_product(w);
+    sherd__nodes_print_devices(w->cli, w->info.cluster, say_line);
     if (w->cli->verbose > 0) say_nodes(w);
     say_arithmetic(w);
     say_rounding(w);
@@ -441,6 +448,9 @@ static json_t *node_object(const sherd__product_run *w, uint32_t i)
     if (sherd_report_node_at(w->info.report, w->info.cluster, i, &n, NULL)) return json_object();
     json_t *o = sherd__fields_object(&n, sherd_report_node_fields,
                                      i < w->info.report->nodes ? NULL : unknown);
+    json_t *device = sherd__nodes_device_object(w->info.cluster, i);
+    json_object_update_missing(o, device);
+    json_decref(device);
     if (n.pid == 0) json_object_set_new(o, "pid", json_null());
     return o;
 }

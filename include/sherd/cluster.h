@@ -74,6 +74,17 @@ typedef struct sherd_cluster_options {
     bool look_only; /* open even if no node is up, to read the nodes' states and what they state
                           about themselves: sherd_cluster_node_at has the reason why a node is not
                           up. nodes_min and spare are not used */
+
+    /* Where local nodes compute; with another source of nodes: SHERD_EINVAL. */
+    const char *backend; /* as in sherd_node_options; NULL: "cpu", or "auto" if devices or
+                            devices_each is set */
+    const char *devices; /* as in sherd_node_options, for each node; with devices_each: the devices
+                            that are divided among the nodes, NULL being all */
+    uint32_t devices_each; /* each node computes on this number of devices of its own: the first one
+                              on the first devices of the list, and so on. SHERD_EINVAL if there are
+                              too few. Of backend "auto", those of the first backend with a device
+                              other than the processor. 0: they are not divided */
+    const char *opencl_library, *cuda_library; /* as in sherd_node_options */
 } sherd_cluster_options;
 
 typedef enum sherd_node_state {

@@ -39,6 +39,10 @@ typedef struct sherd_local_options {
                                  least 1 */
     bool unbound;             /* as in sherd_cluster_options */
     sherd_hooks hooks;        /* hooks of the start */
+    /* Where the nodes compute, as in sherd_cluster_options. */
+    const char *backend, *devices;
+    uint32_t devices_each;
+    const char *opencl_library, *cuda_library;
 } sherd_local_options;
 
 /** The state of one node at the time of the call. */

@@ -111,6 +111,12 @@ class Cluster:
     program: the command `sherd` that local nodes run; default: the one that belongs to the library.
     node_memory: budget of each local node in bytes; default: a share of this machine's.
     bind: local nodes have cores of their own where there are enough.
+    backend: what local nodes compute with: "cpu" (the default), "cuda", "opencl", or "auto": a GPU
+        if there is one.
+    device: the devices of each local node, by their numbers: 0, "0,1" or "all"; `sherd node
+        --list-devices` lists them. With `devices`: those that are divided among the nodes.
+    devices: number of devices that each local node has of its own. Without `backend`, those of the
+        first backend with a device other than the processor.
     nodes_min: number of nodes that must be up; default: what the scheme needs.
     connect_timeout: seconds for one node to answer; default 10.
     open_timeout: seconds for opening the cluster; default: no limit.
@@ -141,6 +147,9 @@ class Cluster:
         program: Optional[PathLike] = None,
         node_memory: Optional[int] = None,
         bind: bool = True,
+        backend: Optional[str] = None,
+        device: Union[int, str, None] = None,
+        devices: Optional[int] = None,
         nodes_min: Optional[int] = None,
         connect_timeout: Optional[float] = None,
         open_timeout: Optional[float] = None,
@@ -164,6 +173,9 @@ class Cluster:
             node_memory=node_memory,
             program=_path(program, "program") or _program(),
             unbound=not _flag(bind, "bind"),
+            backend=backend,
+            devices=None if device is None else str(device),
+            devices_each=devices,
             nodes_min=nodes_min,
             connect_timeout_ms=milliseconds(connect_timeout, "connect_timeout"),
             timeout_ms=milliseconds(open_timeout, "open_timeout"),

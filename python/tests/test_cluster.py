@@ -46,6 +46,20 @@ def test_the_number_of_local_nodes_is_bounded(nodes):
         sherd.Cluster(nodes)
 
 
+def test_local_nodes_compute_on_devices_of_their_own(monkeypatch):
+    monkeypatch.setenv("POCL_DEVICES", "pthread pthread")
+    with sherd.Cluster(1, scheme="plain", exact=True, backend="opencl", devices=2) as c:
+        (node,) = c.nodes
+        assert node.backend == "opencl" and node.devices == 2
+        is_usable(c)
+    with pytest.raises(sherd.InvalidArgument, match="need 4, and backend opencl has 2"):
+        sherd.Cluster(2, backend="opencl", devices=2)
+    with pytest.raises(sherd.InvalidArgument, match="there is no device 7"):
+        sherd.Cluster(1, backend="opencl", device=7)
+    with pytest.raises(sherd.InvalidArgument, match="those of local nodes, and none are started"):
+        sherd.Cluster(["127.0.0.1:1"], devices=1)
+
+
 def test_a_closed_cluster_says_so():
     c = sherd.Cluster(2, scheme="plain")
     kept = c.keep(A)

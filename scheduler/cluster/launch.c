@@ -24,7 +24,7 @@
 #include "core/diag.h"
 #include "core/hooks.h"
 #include "core/wipe.h"
-#include "scheduler/cluster/launch_command.h"
+#include "scheduler/cluster/launch_devices.h"
 #include "scheduler/cluster/launch_state.h"
 #include "wire/handoff.h"
 
@@ -167,6 +167,7 @@ int sherd__launch_start(sherd__launch **out, const sherd__launch_options *o, she
     sherd__launch *l = sherd__calloc(1, sizeof *l + o->nodes * sizeof *l->nodes);
     err = l ? sherd__command_make(&c, o) : SHERD_ENOMEM;
     if (err) err = sherd__fail_memory(d, "starting %u nodes", o->nodes);
+    if (!err) err = sherd__launch_devices_divide(&c, o, d);
     for (uint32_t i = 0; !err && i < o->nodes; i++) {
         local_node *n = &l->nodes[l->len++];
         n->pipe = n->out = n->err = -1;

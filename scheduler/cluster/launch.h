@@ -21,17 +21,29 @@
 
 typedef struct sherd__launch sherd__launch;
 
+/** Where local nodes compute. Zeroed: on the processor. */
+typedef struct sherd__launch_on {
+    const char *backend; /* as in sherd_node_options; NULL: "cpu", or "auto" if a device is asked
+                            for */
+    const char *devices; /* as in sherd_node_options, for each node; with `each`: the devices that
+                            are divided among the nodes, NULL being all */
+    uint32_t each;       /* each node has this number of devices of its own; 0: not divided */
+    const char *opencl_library, *cuda_library; /* as in sherd_node_options */
+} sherd__launch_on;
+
 typedef struct sherd__launch_options {
     uint32_t nodes;
-    const char *program;      /* the sherd command, searched for in PATH if it has no slash; NULL:
+    const char *program; /* the sherd command, searched for in PATH if it has no slash; NULL:
                                  sherd__command_find. The running executable is never the default: a
                                  program other than sherd would start itself again and again */
-    const char *verb;         /* the command's verb that runs a node; NULL: "node" */
-    uint64_t memory;          /* bytes per node; 0: sherd__memory_of_node */
-    uint32_t threads;         /* BLAS threads per node; 0: max(1, cores / nodes) */
-    bool unbound;             /* do not bind nodes to cores (node/cores.h), even if they have as
+    const char *verb;    /* the command's verb that runs a node; NULL: "node" */
+    uint64_t memory;     /* bytes per node; 0: sherd__memory_of_node */
+    uint32_t threads;    /* BLAS threads per node; 0: max(1, cores / nodes) */
+    bool unbound;        /* do not bind nodes to cores (node/cores.h), even if they have as
                                  many threads in total as there are cores */
-    uint32_t deadline_ms;     /* for all of them to listen; 0: 10 s plus 100 ms per node. Time that
+    sherd__launch_on on;
+    uint32_t deadline_ms;     /* for all of them to listen; 0: 10 s plus 100 ms per node, and four
+                                 minutes if they may have to compile kernels for devices. Time that
                                  a node waits for a processor is not counted, up to six times the
                                  limit */
     uint32_t timeout_ms;      /* the caller's own limit, if it is less; 0: none */
@@ -59,7 +71,8 @@ typedef struct sherd__launched {
  * a second, killed, or late, within the limits of least and spare. On failure no node is left, and
  * *d names the node that failed, with the end of its stderr. SHERD_EOPEN (no such program),
  * SHERD_ETIMEOUT, SHERD_EINTERRUPTED, SHERD_EAUTH (it printed another key), SHERD_EFEWNODES (it
- * ended, or too many are absent). The caller frees *out with sherd__launch_stop or
+ * ended, or too many are absent), SHERD_EINVAL (it has no such device), errors of
+ * sherd__launch_devices_divide. The caller frees *out with sherd__launch_stop or
  * sherd__launch_release.
  */
 int sherd__launch_start(sherd__launch **out, const sherd__launch_options *opt,

@@ -111,6 +111,12 @@ void sherd__command_find(char *out, size_t size)
     snprintf(out, size, "sherd");
 }
 
+static void add(sherd__command *c, size_t *len, const char *option, const char *value)
+{
+    c->argv[(*len)++] = option;
+    c->argv[(*len)++] = value;
+}
+
 int sherd__command_make(sherd__command *c, const sherd__launch_options *o)
 {
     uint32_t threads = o->threads ? o->threads : default_threads(o->nodes);
@@ -120,22 +126,29 @@ int sherd__command_make(sherd__command *c, const sherd__launch_options *o)
     snprintf(c->threads, sizeof c->threads, "%u", threads);
     snprintf(c->memory, sizeof c->memory, "%llu", (unsigned long long)memory);
     snprintf(c->pipe, sizeof c->pipe, "%d", SHERD__CHILD_PIPE);
+    const sherd__launch_on *on = &o->on;
+    const bool chosen = on->devices || on->each;
+    snprintf(c->backend, sizeof c->backend, "%s",
+             on->backend ? on->backend
+             : chosen    ? "auto"
+                         : "cpu");
+    c->each = on->each;
     const char *argv[] = { "sherd",         o->verb ? o->verb : "node",
                            "--listen",      "127.0.0.1:0",
                            "--parent-pipe", c->pipe,
                            "--threads",     c->threads,
                            "--memory",      c->memory,
                            "--selftest",    "quick",
-                           "--backend",     "cpu",
+                           "--backend",     c->backend,
                            "--name",        c->name };
     size_t len = sizeof argv / sizeof *argv;
     memcpy(c->argv, argv, sizeof argv);
-    c->each = cores_of(c, o, threads);
+    c->bound = cores_of(c, o, threads);
     if (o->log_dir) c->argv[len++] = "--stay";
-    if (c->each) {
-        c->argv[len++] = "--cores";
-        c->argv[len++] = c->cores;
-    }
+    if (c->bound) add(c, &len, "--cores", c->cores);
+    if (chosen) add(c, &len, "--device", on->each ? c->devices : on->devices);
+    if (on->opencl_library) add(c, &len, "--opencl-library", on->opencl_library);
+    if (on->cuda_library) add(c, &len, "--cuda-library", on->cuda_library);
     c->argv[len] = NULL;
     return make_env(c, threads);
 }
@@ -146,8 +159,12 @@ void sherd__command_for(sherd__command *c, uint32_t i, const char *name)
     size_t len = 0;
     snprintf(c->name, sizeof c->name, "%s", name);
     c->cores[0] = '\0';
-    for (uint32_t core = 0; c->each && core < CPU_SETSIZE; core++)
-        if (CPU_ISSET(core, &c->usable) && seen++ / c->each == i)
+    for (uint32_t core = 0; c->bound && core < CPU_SETSIZE; core++)
+        if (CPU_ISSET(core, &c->usable) && seen++ / c->bound == i)
             len += (size_t)snprintf(c->cores + len, sizeof c->cores - len, "%s%u", len ? "," : "",
                                     core);
+    len = 0;
+    for (uint32_t k = i * c->each; k < (i + 1) * c->each && k < c->pool_len; k++)
+        len += (size_t)snprintf(c->devices + len, sizeof c->devices - len, "%s%u", len ? "," : "",
+                                c->pool[k]);
 }

@@ -9,6 +9,7 @@
 #include <sched.h>
 
 #include "scheduler/cluster/launch.h"
+#include "wire/session.h"
 
 #define SHERD__CHILD_PIPE 3 /* descriptor of its parent's pipe, in a node */
 
@@ -16,9 +17,13 @@ typedef struct sherd__command {
     char program[PATH_MAX];
     char threads[16], memory[24], name[32], blas[40], omp[40], pipe[8], by[40];
     char cores[CPU_SETSIZE * 5 + 1]; /* "0,1,..."; empty: not bound */
-    const char *argv[20];
-    char **env;    /* strings from environ and from this struct */
-    uint32_t each; /* cores of each node; 0: not bound */
+    char backend[16];
+    uint32_t pool[SHERD__DEVICES_MAX];     /* devices that are divided among the nodes */
+    uint32_t pool_len, each;               /* each: devices of a node; 0: they are not divided */
+    char devices[SHERD__DEVICES_MAX * 11]; /* those of a node, as "0,1" */
+    const char *argv[32];
+    char **env;     /* strings from environ and from this struct */
+    uint32_t bound; /* cores of each node; 0: not bound */
     cpu_set_t usable;
 } sherd__command;
 
@@ -29,14 +34,14 @@ typedef struct sherd__command {
  * in PATH.
  */
 void sherd__command_find(char *out, size_t size);
-/** Makes the command for all nodes of o, except name and cores. The caller frees env with
+/** Makes the command for all nodes of o, except name, cores and devices. The caller frees env with
  *  sherd__free. SHERD_ENOMEM. */
 int sherd__command_make(sherd__command *c, const sherd__launch_options *o) SHERD_MUST;
 /** Returns SHERD_EINVAL in a process that was itself started as a node. A program that names itself
  *  as its own `program` and does not know the verb would open its cluster again, and so would each
  *  of its children, until the machine can create no more processes. */
 int sherd__command_allowed(sherd_diag *d) SHERD_MUST;
-/** Sets name and cores for node i. */
+/** Sets name, cores and devices for node i. */
 void sherd__command_for(sherd__command *c, uint32_t i, const char *name);
 
 /**

@@ -25,6 +25,7 @@
 #include "scheduler/cluster/wait_policy.h"
 
 #define TICK_MS 100
+#define DRIVERS_MS 240000 /* to examine the devices in a process of its own, and to open them */
 
 /* --- how a node ends ------------------------------------------------------------------------- */
 
@@ -144,6 +145,11 @@ __attribute__((format(printf, 3, 4))) static void give_up(waiting *w, local_node
     if (w->lost++ == 0) w->first = n;
 }
 
+static bool uses_drivers(const sherd__launch_options *o)
+{
+    return o->on.backend ? strcmp(o->on.backend, "cpu") != 0 : o->on.devices || o->on.each;
+}
+
 #define ENDING_MS 5000 /* from the end of a process's stdout to its own end */
 
 /* Waits until a process whose stdout has ended is gone. Returns false if it continues to run. */
@@ -158,7 +164,8 @@ static bool is_gone(local_node *n, int64_t end, int *status)
     return true;
 }
 
-/* Handles the end of a node's stdout. A sherd process ends at the same time. */
+/* Handles the end of a node's stdout. A sherd process ends at the same time. It may refuse devices
+ * that the caller asked for. */
 static int over(waiting *w, local_node *n, sherd_diag *d)
 {
     char how[80], words[280];
@@ -167,7 +174,11 @@ static int over(waiting *w, local_node *n, sherd_diag *d)
         return sherd__fail(d, SHERD_EFRAME, NOT_SHERD,
                            "%s closed its standard output without its line of a node file",
                            n->is.peer.name);
-    if (!WIFSIGNALED(status)) return sherd__local_ended(n, SHERD_EFEWNODES, status, d);
+    if (!WIFSIGNALED(status)) {
+        const bool refused = uses_drivers(w->o) &&
+                             WEXITSTATUS(status) == sherd_err_exit(SHERD_EINVAL);
+        return sherd__local_ended(n, refused ? SHERD_EINVAL : SHERD_EFEWNODES, status, d);
+    }
     how_ended(status, how, sizeof how);
     last_words(n, words);
     give_up(w, n, "it was %s before it listened%s%s", how, words[0] ? "; its last message: " : "",
@@ -280,7 +291,8 @@ static int look(waiting *w, struct pollfd *fds, sherd_diag *d)
 int sherd__local_wait(sherd__launch *l, const sherd__launch_options *o, sherd_diag *d)
 {
     waiting w = { .l = l, .o = o, .began = sherd__clock_ms() };
-    uint32_t allowed = o->deadline_ms ? o->deadline_ms : 10000 + 100 * o->nodes;
+    uint32_t allowed = o->deadline_ms ? o->deadline_ms
+                                      : 10000 + 100 * o->nodes + (uses_drivers(o) ? DRIVERS_MS : 0);
     uint32_t enough = o->spare < l->len ? l->len - o->spare : 1;
     w.end = o->timeout_ms ? w.began + o->timeout_ms : INT64_MAX;
     w.deadline = w.began + allowed < w.end ? w.began + allowed : w.end;

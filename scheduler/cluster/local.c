@@ -404,7 +404,12 @@ static int start_nodes(state *s, const sherd_local_options *o, sherd_local **out
                                   .threads = o->threads,
                                   .unbound = o->unbound,
                                   .log_dir = s->folder,
-                                  .hooks = o->hooks };
+                                  .hooks = o->hooks,
+                                  .on = { .backend = o->backend,
+                                          .devices = o->devices,
+                                          .each = o->devices_each,
+                                          .opencl_library = o->opencl_library,
+                                          .cuda_library = o->cuda_library } };
     path_of(s, KEY, key);
     s->len = 0;
     int err = write_state(s, d); /* first: what an interrupted start leaves can be removed */

@@ -39,6 +39,11 @@ static int take_local(sherd_cluster *c, sherd_diag *d)
         .least = c->o.nodes_min,
         .spare = c->o.spare,
         .hooks = c->o.hooks,
+        .on = { .backend = c->o.backend,
+                .devices = c->o.devices,
+                .each = c->o.devices_each,
+                .opencl_library = c->o.opencl_library,
+                .cuda_library = c->o.cuda_library },
     };
     int err = sherd_identity_new(&c->identity, d);
     if (err) return err;
@@ -381,6 +386,7 @@ static void forget_sources(sherd_cluster_options *o)
 {
     o->program = o->program_verb = o->nodes_file = o->nodes = o->key_file = NULL;
     o->running_folder = o->record_dir = NULL;
+    o->backend = o->devices = o->opencl_library = o->cuda_library = NULL;
     o->identity = NULL;
     o->work = NULL;
 }

@@ -18,6 +18,11 @@
 
 static int check_source(const sherd_cluster_options *o, sherd_diag *d)
 {
+    const bool devices = o->backend || o->devices || o->devices_each;
+    if (devices && o->local_nodes == 0)
+        return sherd__fail(d, SHERD_EINVAL,
+                           "start local nodes with -n N, or start the nodes on these devices",
+                           "backend and devices are those of local nodes, and none are started");
     if ((o->local_nodes > 0) + !!o->nodes_file + !!o->nodes + o->running == 1) return SHERD_OK;
     return sherd__fail(d, SHERD_EINVAL, "start local nodes with -n N, or name nodes with --nodes",
                        "no nodes are given");
