@@ -24,6 +24,23 @@ typedef double __attribute__((aligned(1), may_alias)) f64_any;
 typedef float __attribute__((aligned(1), may_alias)) f32_any;
 typedef uint8_t __attribute__((may_alias)) u8_any;
 
+/** A kernel is compiled once for each size of its tile, with its loops unrolled. Under a sanitizer it is
+ *  one function with loops: the same accesses are checked, and compilers take seconds instead of minutes. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SHERD__TILED_CHECKED
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SHERD__TILED_CHECKED
+#endif
+#ifdef SHERD__TILED_CHECKED
+#define SHERD__TILED_EACH __attribute__((noinline))
+#define SHERD__TILED_UNROLL
+#else
+#define SHERD__TILED_EACH inline __attribute__((always_inline))
+#define SHERD__TILED_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 /** Addresses to prefetch, one for each step of a kernel. */
 typedef struct sherd__ahead {
     const char *at;
