@@ -16,6 +16,7 @@
 #include "audit/tail.h"
 #include "audit/uniform.h"
 #include "core/alloc.h"
+#include "tests/support/under_valgrind.h"
 
 enum { P = 5931641, Q = 5931637, MANY = 1 << 15 };
 
@@ -147,13 +148,13 @@ static void chi2_is_correct_at_p_of_1e_12(void **s)
         unsigned cells;
         double ball; /* of the urn; smaller values give more uneven counts */
     } urns[] = { { 4, 2.4 }, { 8, 4 }, { 64, 20 }, { 256, 44 } };
-    enum { DRAWS = 500 };
+    const int draws = under_valgrind() ? 100 : 500;
     (void)s;
     for (size_t k = 0; k < 4; k++) {
         size_t n = 32 * urns[k].cells, count[256];
         sherd__entropy e = sherd__entropy_seeded(&state, k);
         double sum = 0;
-        for (int i = 0; i < DRAWS; i++) {
+        for (int i = 0; i < draws; i++) {
             double ratio = urn(&e, urns[k].cells, n, urns[k].ball, count);
             for (size_t j = 0; j < n; j++) x[j] = x[j] * ((P + urns[k].cells - 1) / urns[k].cells);
             sherd__looked r = sherd__uniform_high(x, n, P);
@@ -161,7 +162,7 @@ static void chi2_is_correct_at_p_of_1e_12(void **s)
             if (r.ln_p <= log(1e-12) && r.value > r.expected) sum += exp(ratio);
         }
         /* p covers both tails; this one has half of it. */
-        double times = sum / DRAWS / 0.5e-12;
+        double times = sum / draws / 0.5e-12;
         if (times < 0.5 || times > 2) fail_msg("%u cells: %.3g", urns[k].cells, times);
     }
 }

@@ -15,6 +15,7 @@
 
 #include "matrix/residue_bytes.h"
 #include "tests/support/fenced.h"
+#include "tests/support/under_valgrind.h"
 
 enum { RANDOM = 0, WORST = 1, BEYOND = 2, LARGE = 3 };
 
@@ -148,13 +149,14 @@ static void check_long(uint32_t prime, size_t n, size_t k, size_t m, int how)
     check_sums(&p);
     close_product(&p);
 }
+
 static void products_of_any_shape(void)
 {
     static const size_t edges[] = {
         1, 2, 7, 8, 9, 15, 16, 17, 33, 48, 49, 63, 64, 65, 97, 129, 200
     };
     enum { EDGES = sizeof edges / sizeof *edges };
-    for (unsigned i = 0; i < 200; i++)
+    for (unsigned i = 0; i < (under_valgrind() ? 60 : 200); i++)
         check(sherd__byte_primes[i % SHERD__BYTE_PRIMES], edges[draw(EDGES)], edges[draw(EDGES)],
               edges[draw(EDGES)], (int)(i % 3));
     check(251, 20, 0, 20, RANDOM);

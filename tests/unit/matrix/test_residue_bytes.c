@@ -18,7 +18,7 @@ static void products_of_any_length(void)
             check_long(sherd__byte_primes[i], 3, lengths[i], 5, how);
     check(239, 3, 65537, 5, WORST);
     check(251, 131, 4200, 100, WORST);
-    for (size_t i = 0; i < SHERD__BYTE_PRIMES; i++)
+    for (size_t i = 0; i < (under_valgrind() ? 1 : SHERD__BYTE_PRIMES); i++)
         check_long(sherd__byte_primes[i], 8, 65536, 16, LARGE);
 }
 

@@ -14,6 +14,7 @@
 
 #include "core/alloc.h"
 #include "matrix/residue_bytes.h"
+#include "tests/support/under_valgrind.h"
 
 static bool (*damage)(const sherd__bytes_product *x);
 static uint32_t only; /* the prime whose products are damaged; 0: all */
@@ -70,7 +71,8 @@ static void must_fail(bool (*how)(const sherd__bytes_product *x), uint32_t p)
 static void one_wrong_element_modulo_any_prime_is_found(void **s)
 {
     (void)s;
-    for (size_t i = 0; i < SHERD__BYTE_PRIMES; i++) {
+    const size_t step = under_valgrind() ? SHERD__BYTE_PRIMES - 1 : 1; /* the first and the last */
+    for (size_t i = 0; i < SHERD__BYTE_PRIMES; i += step) {
         must_fail(every, sherd__byte_primes[i]);
         must_fail(added, sherd__byte_primes[i]);
         must_fail(beyond, sherd__byte_primes[i]);
