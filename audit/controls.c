@@ -64,6 +64,7 @@ typedef struct memory {
     uint32_t *residues[2];        /* N x primes x n */
     const uint32_t **pointers[2]; /* into residues */
     uint32_t *masks;              /* T x n */
+    uint32_t *terms;              /* (K+T) x n: blocks and masks modulo one prime */
     double *weights;              /* N x (K+T), modulo one prime */
     uint32_t seeded[SHERD__LCC_SHARES_MAX];
     uint64_t stream; /* seed of the bytes of SHERD__CONTROL_STREAM */
@@ -82,16 +83,18 @@ static uint32_t *cell(const sherd__control_view *v, uint32_t e, uint32_t share, 
 
 static int memory_new(sherd__control_view *v)
 {
-    size_t n = entries(v), views = (size_t)v->code.shares * v->code.primes_len, bytes, masks;
+    size_t n = entries(v), views = (size_t)v->code.shares * v->code.primes_len, bytes, masks, terms;
     memory *m = sherd__calloc(1, sizeof *m);
     v->memory = m;
     if (!m || !sherd__mul(views, n * sizeof(uint32_t), &bytes) ||
-        !sherd__mul(n, v->code.masks * sizeof(uint32_t), &masks))
+        !sherd__mul(n, v->code.masks * sizeof(uint32_t), &masks) ||
+        !sherd__mul(n, (v->code.blocks + v->code.masks) * sizeof(uint32_t), &terms))
         return SHERD_ENOMEM;
     m->masks = sherd__alloc(masks);
+    m->terms = sherd__alloc(terms);
     m->weights = sherd__calloc(v->code.shares,
                                (v->code.blocks + v->code.masks) * sizeof *m->weights);
-    if (!m->masks || !m->weights) return SHERD_ENOMEM;
+    if (!m->masks || !m->terms || !m->weights) return SHERD_ENOMEM;
     for (uint32_t e = 0; e < v->seen_len; e++) {
         m->residues[e] = sherd__alloc(bytes);
         m->pointers[e] = sherd__calloc(views, sizeof *m->pointers[e]);
@@ -113,6 +116,7 @@ void sherd__control_fini(sherd__control_view *v)
         sherd__free(m->blocks[e]);
     }
     if (m) sherd__free(m->masks);
+    if (m) sherd__free(m->terms);
     if (m) sherd__free(m->weights);
     sherd__free(m);
     memset(v, 0, sizeof *v);
@@ -146,16 +150,17 @@ static void encode(sherd__control_view *v, uint32_t e, uint32_t prime)
     const uint32_t terms = c->blocks + c->masks;
     size_t n = entries(v);
     make_weights(v, prime);
+    for (uint32_t j = 0; j < c->blocks; j++)
+        for (size_t x = 0; x < n; x++)
+            m->terms[j * n + x] = sherd__audit_residue(m->blocks[e][j][x], p);
+    for (size_t x = 0; x < c->masks * n; x++) m->terms[c->blocks * n + x] = m->masks[x] % p;
     for (uint32_t i = 0; i < c->shares; i++) {
         uint32_t *out = cell(v, e, i, prime);
         for (uint32_t j = 0; j < terms; j++)
             w[j] = sherd__audit_residue(m->weights[i * terms + j], p);
         for (size_t x = 0; x < n; x++) {
             uint64_t sum = 0;
-            for (uint32_t j = 0; j < c->blocks; j++)
-                sum += (uint64_t)w[j] * sherd__audit_residue(m->blocks[e][j][x], p);
-            for (uint32_t t = 0; t < c->masks; t++)
-                sum += (uint64_t)w[c->blocks + t] * (m->masks[t * n + x] % p);
+            for (uint32_t j = 0; j < terms; j++) sum += (uint64_t)w[j] * m->terms[j * n + x];
             out[x] = (uint32_t)(sum % p);
         }
     }

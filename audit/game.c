@@ -152,7 +152,7 @@ static int measure(const play *y, const signal *s, double out[STATISTICS])
         for (size_t e = r * cols; e < (r + 1) * cols; e++) {
             double v = (double)sherd__modular_centre(y->x[e], s->modulus);
             double apart = s->target[1][e] - s->target[0][e];
-            size += log1p(fabs(v));
+            size += log(1 + fabs(v)); /* faster than log1p; 1 + |v| is exact */
             spread += v * v;
             right += (v == s->target[1][e]) - (v == s->target[0][e]);
             alike += v * apart;
