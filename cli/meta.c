@@ -12,6 +12,7 @@
 #include "cli/seed.h"
 #include "core/clock.h"
 #include "core/wipe.h"
+#include "store/file.h"
 
 /* A smaller expanded file is written too quickly to show progress. */
 #define PROGRESS_FROM ((uint64_t)1 << 30)
@@ -106,7 +107,7 @@ static int convert(sherd__cli *cli, sherd_meta_save_options *opt, bool verified,
     double began = sherd__clock_s();
     const char *path = sherd__opt_text(cli, "output");
     int err = sherd__paths_differ(cli, 0, d);
-    if (!err && !sherd__opt_flag(cli, "force") && !sherd__paths_same(cli->args[0], path))
+    if (!err && !sherd__opt_flag(cli, "force") && !sherd__path_same(cli->args[0], path))
         err = sherd__paths_replace_meta(path, d);
     if (!err) err = sherd_meta_load(&meta, cli->args[0], d);
     if (!err) err = supply_seed(cli, meta, d);

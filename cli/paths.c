@@ -1,8 +1,6 @@
 /*
- * One file under two options is a mistake that would cost the file: a key under --output would be
- * replaced by a matrix, or an operand by the certificate of its product. This is therefore checked
- * before anything is opened, as is "-" where a file name is expected. Two paths that are only read
- * may be one file (A times A).
+ * That one file under two options would be replaced is found before anything is opened, as is "-" where
+ * a file name is expected.
  */
 #include "cli/paths.h"
 
@@ -19,11 +17,6 @@
 #include "sherd/meta.h"
 #include "store/file.h"
 
-typedef struct given {
-    const char *what, *path;
-    bool written;
-} given;
-
 static bool is_written(const char *option)
 {
     static const char *const names[] = { "output", "certificate", "meta", "record", "log",
@@ -31,32 +24,6 @@ static bool is_written(const char *option)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], option) == 0) return true;
     return false;
-}
-
-/* Resolves the path of a file that does not exist yet: its resolved folder, and its name. */
-static bool resolve(const char *path, char out[PATH_MAX])
-{
-    char folder[PATH_MAX], whole[PATH_MAX];
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    size_t len = slash ? (size_t)(slash - path) + 1 : 0;
-    if (len >= sizeof folder) return false;
-    memcpy(folder, path, len);
-    folder[len] = '\0';
-    if (!realpath(len > 0 ? folder : ".", whole)) return false;
-    int n = snprintf(out, PATH_MAX, "%s/%s", whole, name);
-    return n > 0 && n < PATH_MAX;
-}
-
-bool sherd__paths_same(const char *a, const char *b)
-{
-    struct stat x, y;
-    char p[PATH_MAX], q[PATH_MAX];
-    bool there = stat(a, &x) == 0;
-    if (there != (stat(b, &y) == 0)) return false;
-    if (there)
-        return x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
-               (S_ISREG(x.st_mode) || S_ISDIR(x.st_mode));
-    return resolve(a, p) && resolve(b, q) && strcmp(p, q) == 0;
 }
 
 int sherd__paths_file(const char *what, const char *path, sherd_diag *d)
@@ -82,20 +49,10 @@ int sherd__paths_room(const char *path, sherd_diag *d)
                        "%s: cannot write: %s", path, strerror(e));
 }
 
-/* Returns whether writing x would replace what y is. */
-static bool replaces(const given *x, const given *y)
-{
-    char file[PATH_MAX];
-    if (x == y || !x->written) return false;
-    if (sherd__paths_same(x->path, y->path)) return true;
-    return !y->written && sherd__path_member(y->path, file, sizeof file) &&
-           sherd__paths_same(x->path, file);
-}
-
 int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d)
 {
     const sherd__option *list[SHERD__OPTIONS_MAX];
-    given all[SHERD__OPTIONS_MAX + 8];
+    sherd__path_use all[SHERD__OPTIONS_MAX + 8];
     size_t options = sherd__options_of(cli->verb, list, SHERD__OPTIONS_MAX), len = 0;
     for (size_t i = 0; i < options; i++) {
         if (list[i]->type != SHERD__FILE && list[i]->type != SHERD__DIR) continue;
@@ -105,18 +62,12 @@ int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d)
             int err = sherd__paths_file(sherd__opt_where(cli, list[i]->name), path, d);
             if (err) return err;
         }
-        all[len++] = (given){ sherd__opt_where(cli, list[i]->name), path,
-                              is_written(list[i]->name) };
+        all[len++] = (sherd__path_use){ sherd__opt_where(cli, list[i]->name), path,
+                                        is_written(list[i]->name) };
     }
     for (int i = cli->args_len - operands; i < cli->args_len && operands <= 8; i++)
-        all[len++] = (given){ "an operand", cli->args[i], false };
-    for (size_t i = 0; i < len; i++)
-        for (size_t j = 0; j < len; j++)
-            if (replaces(&all[i], &all[j]))
-                return sherd__fail(d, SHERD_EINVAL, "name another file",
-                                   "%s would replace %s, which is also %s", all[i].what,
-                                   all[i].path, all[j].what);
-    return 0;
+        all[len++] = (sherd__path_use){ "an operand", cli->args[i], false };
+    return sherd__paths_apart(all, len, d);
 }
 
 /* Warns of a file name that ends like that of another format. */

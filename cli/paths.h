@@ -6,10 +6,8 @@
 
 /**
  * Returns SHERD_EINVAL if a file that the run writes (--output, --certificate, --html, ...) is also
- * another path of its options or one of the last `operands` arguments. Existing files are compared
- * by device and inode, others by the resolved folder and the name. A path FILE.npz:MEMBER that is
- * read also counts as FILE.npz. Devices and pipes do not count as files. Also SHERD_EINVAL if such
- * a path is "-" and its option may not write to standard output.
+ * another path of its options or one of the last `operands` arguments (sherd__paths_apart). Also
+ * SHERD_EINVAL if such a path is "-" and its option may not write to standard output.
  */
 int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d) SHERD_MUST;
 /** Returns SHERD_EINVAL if `path` is "-"; `what` writes to it and can only write to a file. */
@@ -21,8 +19,6 @@ int sherd__paths_room(const char *path, sherd_diag *d) SHERD_MUST;
  *  --output would share standard output. Warns if its name ends like that of another format than
  *  kind (".npy"), which may be NULL. */
 int sherd__paths_output(const sherd__cli *cli, const char *kind, sherd_diag *d) SHERD_MUST;
-/** Returns true if both name one regular file or folder, or would once they are created. */
-bool sherd__paths_same(const char *a, const char *b);
 /**
  * Returns SHERD_EINVAL if new metadata must not replace the file `path`: metadata that has served
  * operands (its record of use would be lost), or a file that is not metadata.

@@ -86,6 +86,20 @@ const char *sherd__path_tail(const char *path);
 /** Returns MEMBER of a path FILE.npz:MEMBER, and writes FILE.npz to `file`. Returns NULL, without
  *  writing to `file`, if the path has another form or is that of a file. */
 const char *sherd__path_member(const char *path, char *file, size_t size);
+/** Returns true if both name one regular file or folder, or would once they are created: existing ones
+ *  are compared by device and inode, others by the resolved folder and the name. */
+bool sherd__path_same(const char *a, const char *b);
+/** A path that a call uses. */
+typedef struct sherd__path_use {
+    const char *what; /* for messages: "--output", "an operand" */
+    const char *path; /* NULL: none */
+    bool written;     /* replaced, as opposed to only read */
+} sherd__path_use;
+/**
+ * Returns SHERD_EINVAL if a file that is written is also another one of the list. A path
+ * FILE.npz:MEMBER that is read also counts as FILE.npz. Devices and pipes do not count as files.
+ */
+int sherd__paths_apart(const sherd__path_use *all, size_t len, sherd_diag *d) SHERD_MUST;
 /** Records that a system call failed on a file, and returns `code`: the end of the path, "cannot ",
  *  `what` and the text of e, an errno. */
 int sherd__fail_file(int code, const char *hint, const char *path, const char *what, int e,

@@ -60,6 +60,22 @@ static int read_options(sherd_operation *w, const sherd_operation_options *opt, 
     return SHERD_OK;
 }
 
+static const char *key_file(const sherd_operation *w)
+{
+    return w->o.key_file ? w->o.key_file : w->nodes.key_file;
+}
+
+static int check_files(const sherd_operation *w, sherd_diag *d)
+{
+    const sherd__path_use all[] = {
+        { "the output", w->o.output, true },  { "the certificate", w->o.certificate, true },
+        { "an operand", w->o.file_a, false }, { "an operand", w->o.file_b, false },
+        { "the metadata", w->o.meta, false }, { "the file of masks", w->opt.masks, false },
+        { "the key", key_file(w), false }
+    };
+    return sherd__paths_apart(all, sizeof all / sizeof *all, d);
+}
+
 /* Masks are made for certain widths, which are the default. The product refuses other widths. */
 static int read_masks(sherd_operation *w, sherd_diag *d)
 {
@@ -171,7 +187,7 @@ static void warn(const sherd_operation *w, const char *path)
 static int begin_certificate(sherd_operation *w, sherd_diag *d)
 {
     const char *path = w->o.certificate;
-    const char *key = w->o.key_file ? w->o.key_file : w->nodes.key_file;
+    const char *key = key_file(w);
     sherd_certificate *c = NULL;
     int err = key || path ? sherd_certificate_new(&c, key, d) : SHERD_OK;
     if (err || !path) {
@@ -266,6 +282,7 @@ int sherd_operation_new(sherd_operation **out, const sherd_operation_options *op
     if (!w) return sherd__fail_memory(d, "an operation");
     w->began = sherd__clock_s();
     int err = read_options(w, opt, d);
+    if (!err) err = check_files(w, d);
     if (!err) err = read_masks(w, d);
     if (!err) err = open_operands(w, d);
     if (!err) err = w->o.forecast_only ? check_forecast(w, d) : check_all(w, d);

@@ -124,6 +124,38 @@ static sherd_operation *operation(const sherd_operation_options *o)
     return w;
 }
 
+/* What is given by mistake stays as it is. */
+static void no_file_is_written_in_place_of_another(void **s)
+{
+    (void)s;
+    char link_b[160], key[160];
+    snprintf(link_b, sizeof link_b, "%s/b-too.npy", top);
+    snprintf(key, sizeof key, "%s/me.key", top);
+    assert_int_equal(symlink(file_b, link_b), 0);
+    const struct {
+        const char *output, *certificate, *key, *want;
+    } cases[] = {
+        { file_a, NULL, NULL, "the output would replace" },
+        { link_b, NULL, NULL, "which is also an operand" },
+        { file_c, file_b, NULL, "the certificate would replace" },
+        { file_c, file_c, NULL, "which is also the certificate" },
+        { key, NULL, key, "which is also the key" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sherd_operation *w = NULL;
+        sherd_operation_options o = of_files();
+        sherd_diag d = { 0 };
+        o.output = cases[i].output;
+        o.certificate = cases[i].certificate;
+        o.key_file = cases[i].key;
+        assert_int_equal(sherd_operation_new(&w, &o, &d), SHERD_EINVAL);
+        assert_null(w);
+        if (!strstr(d.message, cases[i].want)) fail_msg("%s", d.message);
+        assert_string_equal(d.hint, "name another file");
+    }
+    unlink(link_b);
+}
+
 static sherd_operation_info info_of(const sherd_operation *w)
 {
     sherd_operation_info x = { .size = sizeof x };
@@ -553,6 +585,7 @@ int main(void)
         cmocka_unit_test_setup(metadata_is_taken_before_the_nodes_are_used, clean),
         cmocka_unit_test_setup(nodes_that_it_opens_are_ended, clean),
         cmocka_unit_test_setup(errors_are_found_before_there_are_nodes, clean),
+        cmocka_unit_test_setup(no_file_is_written_in_place_of_another, clean),
         cmocka_unit_test_setup(metadata_of_an_operation_that_is_refused_is_not_used_up, clean),
         cmocka_unit_test_setup(the_nodes_of_every_operation_are_checked_first, clean),
         cmocka_unit_test_setup(an_interrupted_operation_keeps_the_files_that_were_there, clean),
