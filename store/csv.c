@@ -321,6 +321,7 @@ typedef struct first_line {
     field number, word;       /* the first of each; begin NULL: none */
     size_t words, not_finite; /* not_finite: words that are NaN or an infinity */
     bool last_word;           /* the last field is one */
+    bool last_finite;         /* ... but neither NaN nor an infinity */
 } first_line;
 
 static int look_at_fields(reader *r, first_line *l)
@@ -332,7 +333,8 @@ static int look_at_fields(reader *r, first_line *l)
         if (err) return err;
         l->last_word = !is_number(r, &f);
         l->words += l->last_word;
-        l->not_finite += l->last_word && is_not_finite(&f);
+        l->last_finite = l->last_word && !is_not_finite(&f);
+        l->not_finite += l->last_word && !l->last_finite;
         field *kind = l->last_word ? &l->word : &l->number;
         if (!kind->begin) *kind = f;
     }
@@ -384,16 +386,16 @@ static int judge_first(reader *r, bool *numbers)
     int err = look_at_fields(r, &l);
     const uint8_t *after = r->at;
     if (!err) err = check_separator(r, &l);
-    bool names = l.words > l.not_finite && !l.number.begin;
+    /* A line of data may end with the name of a class. What is not finite in it, the line refuses. */
+    bool class = l.last_finite && w->targets == 1 && w->labels && (w->names || w->classes);
+    bool data = l.words - class == l.not_finite && (l.number.begin || l.not_finite > 0);
+    bool names = !data && !l.number.begin;
     if (!err && !w->operand && (w->label || w->columns || names)) err = read_names(r);
     if (err) return err;
     r->at = after;
     *numbers = l.words == 0;
     r->header = names || (r->names.len > 0 && has_wanted(r));
-    if (r->header || l.words == l.not_finite) return 0; /* a line refuses what is not finite */
-    bool class = l.words == 1 && l.last_word && w->targets == 1 && w->labels &&
-                 (w->names || w->classes);
-    if (class) return 0; /* a name of a class beside numbers */
+    if (r->header || data) return 0;
     return fail(r, l.word.begin, SHERD_EFORMAT,
                 "a header has names only: rename the columns; a line of data has numbers only",
                 "expected all names or all numbers in the first line, found %s beside %s",

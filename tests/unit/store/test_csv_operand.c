@@ -65,7 +65,12 @@ static void a_line_that_is_not_finite_is_no_header(void **s)
         snprintf(two, sizeof two, "%s,0\n%s,1\n", lines[i], lines[i]);
         for (size_t w = 0; w < 3; w++)
             refuses(w ? two : text, &training[w], "f.csv:1:1: field 1: expected a number, found");
+        snprintf(two, sizeof two, "%s,cat\n1,1,dog\n", lines[i]);
+        refuses(two, &training[2], "f.csv:1:1: field 1: expected a number, found");
     }
+    refuses("1,nan,cat\n1,2,dog\n", &training[2], "f.csv:1:3: field 2: expected a number, found");
+    refuses("nan,a,cat\n1,nan,dog\n", &training[2],
+            "f.csv:2:3: field 2: expected a number"); /* names */
     static const char *const words[] = { "na",     "nanx",  "infinit", "infinityx", "--inf",
                                          "\xc9nf", "i\xef", "x\xc3",   "1.5inf",    "inf1" };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
