@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import matrix, view
-from ._errors import InvalidArgument, call
+from ._errors import InvalidArgument, call, in_python
 from ._handle import Handle, made
 from ._library import ffi, hold, lib, new, path_of, text_of
 from ._options import PathLike
@@ -54,6 +54,10 @@ def _picture(p: Any) -> Picture:
     return Picture(text_of(p.name), text_of(p.caption), pixels.copy())
 
 
+def _note(text: Any) -> str:
+    return in_python(text_of(text))
+
+
 class Audit(Handle):
     """The report of an audit. It shows parts of the data.
 
@@ -74,8 +78,8 @@ class Audit(Handle):
         self.info = read(AuditInfo, info)
         self.findings = self._list("finding", lambda item: read(Finding, item))
         self.controls = self._list("control", lambda item: read(Control, item))
-        self.warnings = self._list("warning")
-        self.unseen = self._list("unseen")
+        self.warnings = self._list("warning", _note)
+        self.unseen = self._list("unseen", _note)
         self.pictures: list[Picture] = self._list("picture", _picture)
 
     def _list(self, name: str, convert: Callable[[Any], Any] = text_of) -> list[Any]:
@@ -189,6 +193,9 @@ def audit(
     public_labels: Any = None,
     colluding: Optional[int] = None,
     coalitions: Optional[int] = None,
+    spare: Optional[int] = None,
+    encodings: Optional[int] = None,
+    rows: Optional[int] = None,
     draw: int = 0,
     show: int = 0,
     progress: ProgressOption = None,
@@ -209,6 +216,8 @@ def audit(
     public_data, public_labels: what the attacker knows: other rows of the same kind.
     colluding: T: coalitions of T and T + 1 domains attack. coalitions: most of each size; default
         200.
+    spare: of shares, if the record does not state it. encodings: most right operands, tiles and
+        products that are compared; default 8. rows: most rows of a node's view; default 10000.
     draw: selects a random draw of coalitions.
     show: number, from 1, of the node whose pictures are made; default: node 3, if there is one.
 
@@ -225,6 +234,9 @@ def audit(
         public_labels,
         colluding=colluding,
         coalitions=coalitions,
+        spare=spare,
+        encodings=encodings,
+        rows=rows,
         draw=draw,
         show=show,
     )
@@ -243,6 +255,7 @@ def simulate_audit(
     public_labels: Any = None,
     colluding: Optional[int] = None,
     coalitions: Optional[int] = None,
+    rows: Optional[int] = None,
     draw: int = 0,
     show: int = 0,
     progress: ProgressOption = None,
@@ -263,6 +276,7 @@ def simulate_audit(
         public_labels,
         colluding=colluding,
         coalitions=coalitions,
+        rows=rows,
         draw=draw,
         show=show,
     )

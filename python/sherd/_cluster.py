@@ -29,7 +29,7 @@ from ._plan import Plan, forecast, operand_views
 from ._reading import read
 from ._records import Check, Distance, NodeInfo
 from ._report import Report, optional, report_of
-from ._worker import Future, ProgressOption, Worker, unused
+from ._worker import Future, ProgressOption, Worker, progress_option, unused
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -164,6 +164,7 @@ class Cluster:
                 'sherd.Cluster(7), sherd.Cluster("nodes.txt", '
                 'key="me.key"), or running=True for the nodes of `sherd cluster up`',
             )
+        self._progress = progress_option(progress)
         work = product_options(options)
         refuse_without_effect(options, options.get("scheme", "permute"))
         where = new(
@@ -204,7 +205,6 @@ class Cluster:
         self._nodes = opened[0]
         self._worker = worker
         self._options: ProductOptions = options
-        self._progress = progress
         self._key = key
         self._finish = weakref.finalize(self, _close, worker, self._nodes)
 
@@ -605,6 +605,7 @@ class Cluster:
             **members,
         )
         hold(opt, a, b, out)
+        _keep_files_of(a, b, members.get("certificate"))
         self._worker.hooks(opt.hooks)
         nodes = self._nodes
 
@@ -684,6 +685,22 @@ def _warn_of_rounding(name: str, x: npt.NDArray[Any], profile: Any, bits: int) -
             "" if sample is x else "sampled ",
             "; bits=26 keeps more" if _rounding(sample, 26).vanished < rounding.vanished else "",
         )
+
+
+def _keep_files_of(a: Any, b: Any, certificate: Optional[bytes]) -> None:
+    """Refuses a certificate that would replace the file of a memory-mapped operand.
+
+    The library compares the paths that it is given, and operands come to it as memory.
+    """
+    for x in (a, b):
+        while certificate is not None and x is not None:
+            file = getattr(x, "filename", None)
+            if file and os.path.exists(certificate) and os.path.samefile(file, certificate):
+                raise InvalidArgument(
+                    f"the certificate would replace {file}, which is also an operand",
+                    "name another file",
+                )
+            x = getattr(x, "base", None)
 
 
 def _is_kept(*operands: Any) -> bool:

@@ -265,10 +265,11 @@ _NAMES = {
 }
 _SAME = """
     aggregate allow_drop balanced batch bits bits_b by certificate check checkpoint_every
-    checkpoint_keep clip coalitions code colluding data delta encoding epochs examples exposure_max
-    group key local_batch local_steps masks memory node_memory noise operation public_data rate
-    record resume right same_host_domains scheme seed shards shuffle_rows signer simulate spare
-    staleness_max strict survivors threads timeout
+    checkpoint_keep clip coalitions code colluding data delta draw encoding encodings epochs
+    examples exposure_max group key labels local_batch local_steps masks memory node_memory
+    noise operation public_data public_labels rate record resume right rows same_host_domains
+    scheme seed shards shuffle_rows signer simulate spare staleness_max strict survivors threads
+    timeout
 """
 _NAMES.update((name.replace("_", "-"), name) for name in _SAME.split())
 _WORDS = "permute|plain|share1?|blind|ring|secure|halving-doubling|gradients|products"

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Callable, Generic, Optional, TypeVar, Union
 
 from ._errors import ClosedError, Error, Interrupted, in_python
-from ._library import callback, ffi, lib, text_of
+from ._library import callback, ffi, lib, text_of, wrong_type
 from ._records import Progress
 
 _T = TypeVar("_T")
@@ -112,7 +112,15 @@ def _bar(description: str) -> Optional[Callable[[Progress], object]]:
     return show
 
 
+def progress_option(progress: ProgressOption) -> ProgressOption:
+    """Returns the argument `progress` if it is one."""
+    if progress is None or isinstance(progress, bool) or callable(progress):
+        return progress
+    raise wrong_type("progress", progress, "True, False or a function")
+
+
 def _reporter(progress: ProgressOption, description: str) -> Optional[Callable[[Progress], object]]:
+    progress = progress_option(progress)
     if callable(progress):
         return progress
     return _bar(description) if progress else None
@@ -237,7 +245,7 @@ class Worker:
         """Queues a function, which calls the library with `hooks`."""
         self.check()
         future: Future[_T] = Future()
-        if progress:
+        if progress is not None:
             future._progress = _reporter(progress, what)
         with self._state.gate:
             if self._state.ended:
@@ -260,7 +268,7 @@ class Worker:
         state = self._state
         if state.lock.locked():
             self.check_outside()
-        elif here and not progress:
+        elif here and (progress is None or progress is False):
             return state.call(_Running(), function)
         future: Optional[Future[_T]] = None
         try:

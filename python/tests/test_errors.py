@@ -62,6 +62,9 @@ def test_options_of_the_command_are_arguments_here():
         'nodes=2: scheme="share" with colluding=5 needs 11; nodes=N exact=True, or lower bits_b; '
         "--epsilon none, `sherd keygen --show FILE`, sherd cluster up -n 6 and well-known are left"
     )
+    assert _errors.in_python("give fewer --rows or --encodings (--public-labels)") == (
+        "give fewer rows or encodings (public_labels)"
+    )
 
 
 X, W = np.ones((4, 3)), np.ones((3, 2))

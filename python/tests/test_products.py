@@ -302,7 +302,33 @@ def test_wrong_arguments_of_a_plan(operands):
             sherd.plan(**arguments)
 
 
+def test_no_certificate_in_place_of_another_file(shared, operands, tmp_path):
+    a, b = operands
+    key, path = tmp_path / "me.key", tmp_path / "A.npy"
+    sherd.keygen(key)
+    np.save(path, a)
+    mapped = np.load(path, mmap_mode="r")
+    for x, file in ((a, key), (mapped, path), (mapped[1:, :].T[:, 2:].T, path)):
+        before = file.read_bytes()
+        with pytest.raises(sherd.InvalidArgument, match="the certificate would replace .* also"):
+            shared.multiply(x, b, certificate=file, key=key)
+        assert file.read_bytes() == before
+    shared.multiply(mapped, b, certificate=tmp_path / "C.json", key=key)
+
+
 # ---- progress --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("progress", [3, 1, 0, "yes"])
+def test_progress_is_a_function_or_a_bool(shared, operands, progress):
+    want = f"progress is {progress!r}, and not True, False or a function"
+    for call in (
+        lambda: shared.multiply(*operands, progress=progress),
+        lambda: sherd.Cluster(3, progress=progress),
+    ):
+        with pytest.raises(TypeError) as e:
+            call()
+        assert str(e.value) == want
 
 
 def test_progress_is_reported_to_a_function(shared, operands):
