@@ -6,12 +6,16 @@
  *     encodings    all encodings, each starting five rows after the previous one (the default)
  *     left, right  only the primes of each A or of each B, each starting five rows after the
  *                  previous one
+ *     nothing      each prime of each encoding has a stream of its own, as it should
  *
  * $SEEDS makes it send seeds, and selects what shares a seed or its stream:
  *
  *     encodings    all encodings of A or of B
  *     operands     A and B, with two seeds each
  *     primes       all primes of a seed
+ *
+ * `prog_shared_masks keep A B RECORD` multiplies an A that seven nodes keep by the inner-product code, for A B
+ * alone, which the command does not do.
  *
  * Primes below 256 are used only with $BYTES: their masks are drawn in an order of their own
  * (schemes/share/share.h), and most tests state places in rows.
@@ -21,6 +25,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +36,9 @@
 #include "crypto/keystream.h"
 #include "crypto/mask.h"
 #include "scheduler/plan/share_code.h"
+#include "sherd/array.h"
+#include "sherd/cluster.h"
+#include "sherd/multiplier.h"
 
 enum { ROWS = 5, WORDS = 16, PIECE = 256 };
 
@@ -97,6 +105,10 @@ static uint64_t stream_of(const sherd__masks *m, const sherd__mask_id *id, uint6
     sherd__mask_role role = shared && *shared == 'l' ? SHERD__MASK_LEFT : SHERD__MASK_RIGHT;
     *shift = ROWS * m->number;
     if (!shared || *shared == 'e') return each;
+    if (*shared == 'n') {
+        *shift = 0;
+        return 4096 * (m->number + 1) + each;
+    }
     *shift = id->role == role ? ROWS * (uint64_t)id->prime_index : 0;
     return 4096 * (m->number + 1) + (id->role == role ? one : each);
 }
@@ -228,7 +240,50 @@ int sherd__masks_row(sherd__masks *m, const sherd__mask_id *id, uint64_t row, do
     return sherd__masks_part(m, id, (sherd__mask_part){ row, 1, 0, id->width }, out, id->width);
 }
 
+/* ---- kept operands --------------------------------------------------------------------------- */
+
+/* Multiplies A twice by B at nodes that keep A. */
+static int multiply_kept(sherd_cluster *c, sherd_view a, sherd_view b, sherd_diag *d)
+{
+    const sherd_product_options opt = {
+        .size = sizeof opt, .scheme = SHERD_SHARE, .code = SHERD_CODE_INNER, .colluding = 1
+    };
+    const sherd_keep_options how = { .size = sizeof how, .one_way = true };
+    sherd_multiplier m = { 0 };
+    sherd_kept *kept = NULL;
+    double *product = sherd__alloc(a.rows * b.cols * sizeof *product);
+    int err = product ? sherd_multiplier_cluster(&m, c, &opt, d) : SHERD_ENOMEM;
+    if (!err) err = sherd_multiplier_keep(&kept, m, a, &how, d);
+    for (int i = 0; i < 2 && !err; i++)
+        err = sherd_multiplier_multiply_kept(m, kept, false, b, product, b.cols, d);
+    if (kept) sherd_multiplier_release(m, kept);
+    sherd_multiplier_free(m);
+    sherd__free(product);
+    return err;
+}
+
+static int keep(const char *file_a, const char *file_b, const char *record)
+{
+    const sherd_cluster_options nodes = {
+        .size = sizeof nodes, .local_nodes = 7, .program = getenv("SHERD"), .record_dir = record
+    };
+    sherd_array *a = NULL, *b = NULL;
+    sherd_cluster *c = NULL;
+    sherd_diag d = { 0 };
+    int err = sherd_array_open(&a, file_a, NULL, &d);
+    if (!err) err = sherd_array_open(&b, file_b, NULL, &d);
+    if (!err) err = sherd_cluster_open(&c, &nodes, &d);
+    if (!err)
+        err = multiply_kept(c, sherd_array_operand(a, false), sherd_array_operand(b, true), &d);
+    if (err) fprintf(stderr, "%s\n", d.message);
+    sherd_cluster_close(c);
+    sherd_array_close(a);
+    sherd_array_close(b);
+    return err != 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 5 && strcmp(argv[1], "keep") == 0) return keep(argv[2], argv[3], argv[4]);
     return sherd__cli_main(argc, argv);
 }

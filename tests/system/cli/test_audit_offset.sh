@@ -74,6 +74,13 @@ run audit bad --data A.npy --right V.npy -q; [ $code = 3 ] && grep -q 'B has 60 
 report $? "there, too, --right of another shape gives exit code 3"
 away
 
+# An A that nodes keep for two products, and the right operands of both.
+"$BROKEN" keep A.npy B.npy bad 2>err && MASKS=nothing "$BROKEN" keep A.npy B.npy good 2>err && audit bad && py "
+assert {f['test'] for f in hits} == {'offset'}, d['findings']
+assert {'A / right 1', 'right 1 / right 2'} <= {f['subject'] for f in hits}, hits" && audit good && py "assert nothing(), hits"
+report $? "equal masks of a kept A and of the right operands are found by the inner-product code"
+away
+
 export MASKS=right
 both V.npy W.npy -n 5 --scheme share --code lagrange --colluding 1 --memory 200k && only 1 4
 audit bad --data V.npy && py "assert nothing() and unsolved() == ['B, B, tile 2, B, tile 3'], (hits, unsolved())" &&
