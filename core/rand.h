@@ -20,6 +20,8 @@ sherd__entropy sherd__entropy_os(void);
 typedef struct sherd__seeded {
     uint8_t key[32];
     uint64_t drawn; /* bytes drawn so far, rounded up to whole 64-byte blocks */
+    uint64_t ahead; /* number, from 1, of the group of blocks in `blocks`; 0: none */
+    uint8_t blocks[512];
 } sherd__seeded;
 /** Returns a stream with a key derived from a number. For tests and simulations only. */
 sherd__entropy sherd__entropy_seeded(sherd__seeded *state, uint64_t seed);

@@ -39,6 +39,30 @@ static void the_seeded_stream_is_chacha20_under_the_hashed_seed(void **state)
     assert_memory_equal(got, want, sizeof want);
 }
 
+/* However long the draws are: short and long ones in turn, and two streams in turn. */
+static void each_draw_begins_at_the_next_block(void **state)
+{
+    (void)state;
+    enum { BLOCK = 64, ROOM = 1 << 16 };
+    static const size_t lens[] = { 8, 8, 64, 0, 65, 8, 700, 1, 63, 512, 8 };
+    static uint8_t want[2][ROOM], got[1024];
+    const uint8_t keys[2][32] = { { 1 }, { 2 } }, nonce[8] = { 0 };
+    sherd__seeded st[2];
+    sherd__entropy e[2];
+    size_t at[2] = { 0 };
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(crypto_stream_chacha20(want[i], ROOM, nonce, keys[i]), 0);
+        e[i] = sherd__entropy_keyed(&st[i], keys[i]);
+    }
+    for (size_t n = 0; n < 200; n++) {
+        const size_t i = n / 3 % 2, len = lens[n % 11];
+        e[i].fill(e[i].ctx, got, len);
+        assert_memory_equal(got, want[i] + at[i], len);
+        at[i] += (len + BLOCK - 1) / BLOCK * BLOCK;
+        assert_true(at[i] + sizeof got < ROOM);
+    }
+}
+
 static void no_part_of_a_block_is_given_twice(void **state)
 {
     (void)state;
@@ -129,6 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_seeds_give_equal_streams),
         cmocka_unit_test(the_seeded_stream_is_chacha20_under_the_hashed_seed),
+        cmocka_unit_test(each_draw_begins_at_the_next_block),
         cmocka_unit_test(no_part_of_a_block_is_given_twice),
         cmocka_unit_test(values_that_would_bias_the_result_are_drawn_again),
         cmocka_unit_test(draws_below_n_are_uniform),
