@@ -1,6 +1,6 @@
 /*
- * That one file under two options would be replaced is found before anything is opened, as is "-" where
- * a file name is expected.
+ * That one file under two options would be replaced is found before anything is opened, as is "-"
+ * where a file name is expected.
  */
 #include "cli/paths.h"
 

@@ -24,8 +24,8 @@ static void keystream(const sherd__seeded *st, uint64_t block, uint8_t *out, siz
     crypto_stream_chacha20_xor_ic(out, out, len, nonce, block, st->key);
 }
 
-/* Each draw begins at a block of its own. Most draws are single numbers, for which a group of blocks
- * is made at a time, which takes as long as one block does. */
+/* Each draw begins at a block of its own. Most draws are single numbers, for which a group of
+ * blocks is made at a time, which takes as long as one block does. */
 static void fill_seeded(void *ctx, void *out, size_t len)
 {
     enum { BLOCK = 64, GROUP = sizeof((sherd__seeded *)0)->blocks / BLOCK };

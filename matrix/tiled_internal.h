@@ -24,8 +24,9 @@ typedef double __attribute__((aligned(1), may_alias)) f64_any;
 typedef float __attribute__((aligned(1), may_alias)) f32_any;
 typedef uint8_t __attribute__((may_alias)) u8_any;
 
-/** A kernel is compiled once for each size of its tile, with its loops unrolled. Under a sanitizer it is
- *  one function with loops: the same accesses are checked, and compilers take seconds instead of minutes. */
+/** A kernel is compiled once for each size of its tile, with its loops unrolled. Under a sanitizer
+ *  it is one function with loops: the same accesses are checked, and compilers take seconds instead
+ *  of minutes. */
 #ifdef __has_feature
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define SHERD__TILED_CHECKED

@@ -386,7 +386,7 @@ static int judge_first(reader *r, bool *numbers)
     int err = look_at_fields(r, &l);
     const uint8_t *after = r->at;
     if (!err) err = check_separator(r, &l);
-    /* A line of data may end with the name of a class. What is not finite in it, the line refuses. */
+    /* A line of data may end with the name of a class, and refuses what is not finite. */
     bool class = l.last_finite && w->targets == 1 && w->labels && (w->names || w->classes);
     bool data = l.words - class == l.not_finite && (l.number.begin || l.not_finite > 0);
     bool names = !data && !l.number.begin;

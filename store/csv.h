@@ -1,9 +1,10 @@
 /*
  * CSV as training data or an operand (RFC 4180): one example per line, decimal numbers and names of
  * classes, separated by commas. The first line is a header if none of its fields is a number and
- * not all are nan or inf (a class in the last one aside), or if columns are wanted by their names. Common output of spreadsheets is
- * accepted: a UTF-8 byte order mark, CR LF or LF, a last line with or without a line end, blanks
- * around numbers and names, also within quotes, and quotes around any field.
+ * not all are nan or inf (a class in the last one aside), or if columns are wanted by their names.
+ * Common output of spreadsheets is accepted: a UTF-8 byte order mark, CR LF or LF, a last line with
+ * or without a line end, blanks around numbers and names, also within quotes, and quotes around any
+ * field.
  */
 #ifndef STORE_CSV_H
 #define STORE_CSV_H

@@ -86,8 +86,8 @@ const char *sherd__path_tail(const char *path);
 /** Returns MEMBER of a path FILE.npz:MEMBER, and writes FILE.npz to `file`. Returns NULL, without
  *  writing to `file`, if the path has another form or is that of a file. */
 const char *sherd__path_member(const char *path, char *file, size_t size);
-/** Returns true if both name one regular file or folder, or would once they are created: existing ones
- *  are compared by device and inode, others by the resolved folder and the name. */
+/** Returns true if both name one regular file or folder, or would once they are created: existing
+ *  ones are compared by device and inode, others by the resolved folder and the name. */
 bool sherd__path_same(const char *a, const char *b);
 /** A path that a call uses. */
 typedef struct sherd__path_use {

@@ -1,7 +1,7 @@
 /*
- * One file under two names of a call is a mistake that would cost the file: a key given as the output
- * would be replaced by a matrix, or an operand by the certificate of its product. Two paths that are
- * only read may be one file (A times A).
+ * One file under two names of a call is a mistake that would cost the file: a key given as the
+ * output would be replaced by a matrix, or an operand by the certificate of its product. Two paths
+ * that are only read may be one file (A times A).
  */
 #include <limits.h>
 #include <stdio.h>

@@ -84,9 +84,10 @@ typedef struct sherd_operation_options {
  * for the result (for a .csv the least that it can take), and takes metadata last. The caller frees
  * *out, which is NULL on failure.
  *
- * Errors: SHERD_EINVAL, also if the output or the certificate is the file of something else; those of sherd_array_open, sherd_masks_get, sherd_npy_writer_new,
- * sherd_certificate_new, sherd_product_range, sherd_meta_take, sherd_product_exposures and
- * sherd_cluster_check; SHERD_ESHAPE: the operands do not fit; SHERD_ENOMEM.
+ * Errors: SHERD_EINVAL, also if the output or the certificate is the file of something else; those
+ * of sherd_array_open, sherd_masks_get, sherd_npy_writer_new, sherd_certificate_new,
+ * sherd_product_range, sherd_meta_take, sherd_product_exposures and sherd_cluster_check;
+ * SHERD_ESHAPE: the operands do not fit; SHERD_ENOMEM.
  */
 SHERD_API int sherd_operation_new(sherd_operation **out, const sherd_operation_options *opt,
                                   sherd_diag *d) SHERD_MUST;

@@ -14,8 +14,8 @@
  *     operands     A and B, with two seeds each
  *     primes       all primes of a seed
  *
- * `prog_shared_masks keep A B RECORD` multiplies an A that seven nodes keep by the inner-product code, for A B
- * alone, which the command does not do.
+ * `prog_shared_masks keep A B RECORD` multiplies an A that seven nodes keep by the inner-product
+ * code, for A B alone, which the command does not do.
  *
  * Primes below 256 are used only with $BYTES: their masks are drawn in an order of their own
  * (schemes/share/share.h), and most tests state places in rows.

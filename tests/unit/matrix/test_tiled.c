@@ -25,8 +25,8 @@ static uint32_t drawn(void)
     return (uint32_t)(state >> 33);
 }
 
-/* The fastest kernels; under valgrind, which computes an fma lane by lane, those without. The test that forces each
- * level uses all there, too. */
+/* The fastest kernels; under valgrind, which computes an fma lane by lane, those without. The test
+ * that forces each level uses all there, too. */
 static unsigned usual(void)
 {
     return under_valgrind() ? 1 : 0;
