@@ -219,7 +219,7 @@ static void check_space(checkup *c, const char *name, const char *dir, bool need
 /* Opens, tests and measures every device with a driver. */
 static void check_gpus(checkup *c)
 {
-    char line[320];
+    char line[640];
     sherd_devices *v;
     const sherd_device *x;
     sherd_diag d = { .code = 0 };

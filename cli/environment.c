@@ -48,9 +48,11 @@ static bool look(void *ctx, const sherd__verb *v, const char *title)
 
 static bool ours(const char *variable)
 {
-    static const char tests[] = "SHERD_TEST_", data[] = "SHERD_MNIST=";
-    return strncmp(variable, "SHERD_", 6) == 0 && strncmp(variable, tests, sizeof tests - 1) != 0 &&
-           strncmp(variable, data, sizeof data - 1) != 0;
+    static const char *const others[] = { "SHERD_TEST_", "SHERD_MNIST=", "SHERD_CUDA_PATH=" };
+    bool other = false;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        other |= strncmp(variable, others[i], strlen(others[i])) == 0;
+    return strncmp(variable, "SHERD_", 6) == 0 && !other;
 }
 
 bool sherd__env_unread(const char *variable, char why[240])

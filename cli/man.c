@@ -169,6 +169,9 @@ static const char *const precedence =
 static const char *const environment[][2] = {
     { "SHERD_*", "the option of that long name, as described above; 1, yes, true or on sets a "
                  "flag" },
+    { "SHERD_CUDA_PATH", "folder of a CUDA toolkit, or of its libraries alone, whose cuBLAS "
+                         "multiplies on nodes with --backend cuda; empty: none does [the system's "
+                         "cuBLAS, if there is one]" },
     { "NO_COLOR", "if not empty, colour is disabled" },
     { "OPENBLAS_NUM_THREADS, OMP_NUM_THREADS",
       "threads of the products in this process; each needs 129 MiB of address space, and a message "

@@ -37,8 +37,8 @@ const char *sherd__device_line(const sherd_device *v, char *out, size_t size)
     if (n > 0 && (size_t)n < size && v->residue_gflops > 0)
         snprintf(out + n, size - (size_t)n,
                  "; %.3g GF/s in float64, %.3g modulo primes, %.3g Gop/s "
-                 "of bytes",
-                 v->gflops, v->residue_gflops, v->byte_gops);
+                 "of bytes%s%s",
+                 v->gflops, v->residue_gflops, v->byte_gops, v->library[0] ? "; " : "", v->library);
     else if (n > 0 && (size_t)n < size && !v->usable)
         snprintf(out + n, size - (size_t)n, "; cannot be used: %s", v->why);
     return out;
@@ -46,7 +46,7 @@ const char *sherd__device_line(const sherd_device *v, char *out, size_t size)
 
 static void print_devices(const sherd__cli *cli, const sherd_devices *v)
 {
-    char line[512];
+    char line[640];
     const sherd_device *x;
     if (sherd_devices_count(v) > 0)
         sherd__cli_say(cli, "%s",
@@ -54,6 +54,8 @@ static void print_devices(const sherd__cli *cli, const sherd_devices *v)
     for (size_t i = 0; (x = sherd_devices_at(v, i)); i++) {
         sherd__cli_print("%s", sherd__row_text(line, sizeof line, columns, x, sherd_device_fields));
         if (!x->usable) sherd__cli_print_prose(4, "    cannot be used: %s", x->why);
+        else if (sherd__opt_flag(cli, "measure"))
+            sherd__cli_print_prose(4, "    %s", sherd__device_line(x, line, sizeof line));
         else if (cli->verbose > 0) sherd__cli_print("    %s", x->driver);
     }
     if (sherd_devices_missing(v)) sherd__cli_say(cli, "%s", sherd_devices_missing(v));
@@ -80,7 +82,7 @@ int sherd__node_devices(sherd__cli *cli, sherd_diag *d)
                                    .opencl_library = sherd__opt_text(cli, "opencl-library"),
                                    .cuda_library = sherd__opt_text(cli, "cuda-library"),
                                    .program = SHERD__SELF };
-    int err = sherd_devices_find(&v, &o, false, d);
+    int err = sherd_devices_find(&v, &o, sherd__opt_flag(cli, "measure"), d);
     if (err) return err;
     if (cli->json) err = print_json(cli, v, d);
     else print_devices(cli, v);

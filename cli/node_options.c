@@ -200,6 +200,8 @@ const sherd__option sherd__node_options_table[] = {
               "tries no others" },
     { .name = "list-devices", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
       .help = "list the devices of this machine without starting the node" },
+    { .name = "measure", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "with --list-devices: also open and test each device, and measure its rates" },
     { .name = "probe", .type = SHERD__CHOICE, .arg = "HOW", .choices = choices_probe,
       .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
       .help = "examine devices for another process, which reads standard output" },

@@ -187,6 +187,10 @@ static int measure(const sherd__backend *b, sherd__backend_options how, sherd_de
     out->gflops = v->gflops;
     out->residue_gflops = v->residue_gflops;
     out->byte_gops = v->byte_gops;
+    memcpy(out->library, v->library, sizeof out->library);
+    out->resident_gflops = v->resident_gflops;
+    out->resident_residue_gflops = v->resident_residue_gflops;
+    out->resident_byte_gops = v->resident_byte_gops;
     b->close(ctx);
     return SHERD_OK;
 }
@@ -230,9 +234,11 @@ static int list_devices(const sherd__backend *b, const sherd__backend_options *h
 /* Opens each usable device; the list says why one cannot be opened. */
 static void measure_all(const sherd__backend *b, const sherd__backend_options *how, report *r)
 {
+    sherd__backend_options all = *how;
+    all.resident = true;
     for (uint32_t i = 0; i < r->count; i++) {
         sherd_diag mine = { .code = 0 };
-        if (r->list[i].usable) (void)measure(b, *how, &r->list[i], &mine);
+        if (r->list[i].usable) (void)measure(b, all, &r->list[i], &mine);
     }
 }
 
@@ -339,6 +345,7 @@ static bool is_ours(report *r)
         sherd_device *v = &r->list[i];
         v->backend[sizeof v->backend - 1] = v->model[sizeof v->model - 1] = '\0';
         v->driver[sizeof v->driver - 1] = v->why[sizeof v->why - 1] = '\0';
+        v->library[sizeof v->library - 1] = '\0';
     }
     return true;
 }
@@ -586,5 +593,11 @@ static const sherd_field device_fields[] = {
     SHERD__FIELD(sherd_device, gflops, F64, "GF/s", "rate of products in float64; 0: not measured"),
     SHERD__FIELD(sherd_device, residue_gflops, F64, "GF/s", "rate of products modulo primes"),
     SHERD__FIELD(sherd_device, byte_gops, F64, "Gop/s", "rate of products of bytes"),
+    SHERD__FIELD(sherd_device, library, TEXT, "",
+                 "which library multiplies and what, or why none does; empty: not examined"),
+    SHERD__FIELD(sherd_device, resident_gflops, F64, "GF/s",
+                 "rate of products in float64 whose operands and results stay on the device"),
+    SHERD__FIELD(sherd_device, resident_residue_gflops, F64, "GF/s", "... modulo primes"),
+    SHERD__FIELD(sherd_device, resident_byte_gops, F64, "Gop/s", "... of bytes"),
 };
 SHERD__FIELDS(sherd_device, device_fields)

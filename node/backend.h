@@ -35,6 +35,7 @@ typedef struct sherd__backend_options {
                          many nodes that start on one machine at once */
     bool tested;      /* the same code has passed the tests of correctness on this machine: leave
                          them out */
+    bool resident;    /* also measure products whose operands and results stay on the device */
 
     /* For devices with drivers. */
     const char *library;                  /* file of the driver's library; NULL: the system's */
@@ -73,6 +74,12 @@ typedef struct sherd__device {
                         memory, and holding a block copies nothing */
     uint64_t cell;   /* size of a result in bytes from which on the rate no longer grows */
     uint32_t depth;  /* calls in progress that keep it busy */
+    char library[SHERD__TEXT_MAX]; /* for messages: which library multiplies, and what, or why none
+                                      does; empty: the backend knows none */
+    bool library_fails;            /* it is there, or was asked for, and cannot be used */
+    /* Rates as those above, of products whose operands and results stay on the device; 0: not
+     * measured. */
+    double resident_gflops, resident_residue_gflops, resident_byte_gops;
 } sherd__device;
 
 /** Names a block on a device. */

@@ -529,6 +529,10 @@ static int start_compute(server *s, sherd_diag *d)
     if (!err) err = sherd__executor_new(&s->executor, QUEUE_MAX, wake, &s->wake);
     sherd__signals_restore(&before);
     if (s->backend_ctx) s->device = o->backend->devices(s->backend_ctx, &s->devices);
+    for (uint32_t i = 0; i < s->devices && !err; i++)
+        if (s->device[i].library[0])
+            say(o, s->device[i].library_fails ? SHERD_LOG_WARN : SHERD_LOG_INFO, "%s: %s",
+                s->device[i].core, s->device[i].library);
     sherd__members_options m = { &s->loop,         o->identity,     members_say,
                                  connections_most, members_drained, s };
     if (!err) err = sherd__members_new(&s->members, &m);

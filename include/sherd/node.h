@@ -151,6 +151,10 @@ typedef struct sherd_device {
     char why[200];
     double gflops, residue_gflops, byte_gops; /* rates of products in float64, modulo primes, and of
                                                  bytes, with copies; 0: not measured */
+    char library[200]; /* which library multiplies and what, or why none does; empty: not known, or
+                          the devices were not opened */
+    double resident_gflops, resident_residue_gflops, resident_byte_gops; /* rates of large products
+                                                 whose operands and results stay on the device */
 } sherd_device;
 
 typedef struct sherd_devices sherd_devices;

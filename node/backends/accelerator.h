@@ -47,6 +47,21 @@ typedef struct sherd__driver_copy {
     uint32_t part; /* below SHERD__STAGING_PARTS */
 } sherd__driver_copy;
 
+/* A product by a library of the driver's: out (n x m) = left (n x k) * right (k x m), or is added
+ * to out. Positions are in bytes; `ld` numbers are from one line to the next. A turned operand is
+ * stored as its transpose. INT8: of signed bytes, to sums of 32 bits; n, k, m, positions and ld of
+ * the operands are multiples of 16, and the right operand alone is turned. */
+typedef struct sherd__library_product {
+    enum { SHERD__LIBRARY_F64, SHERD__LIBRARY_INT8 } kind;
+    bool add, left_turned, right_turned;
+    uint64_t n, k, m; /* below 2^31, as ld */
+    void *left, *right, *out;
+    uint64_t left_at, right_at, out_at;
+    uint64_t left_ld, right_ld, out_ld;
+} sherd__library_product;
+
+#define SHERD__LIBRARY_NAME 32u /* bytes of the name of a library, "cuBLAS 13.1" */
+
 typedef struct sherd__driver {
     const char *name;      /* of the backend */
     const char *interface; /* for messages: "OpenCL" */
@@ -82,6 +97,15 @@ typedef struct sherd__driver {
     int (*launch)(void *lane, sherd__kernel kernel, const sherd__kernel_memory *memory,
                   const sherd__kernel_job *job, const uint32_t groups[2], sherd_diag *d);
     int (*finish)(void *lane, sherd_diag *d);
+
+    /* Optional (NULL). A library that multiplies: makes what a lane needs of it, which computes in
+     * `memory`, and sets its name. SHERD_EUNSUPPORTED: the machine has none. After another error
+     * than SHERD_ECLOSED, the lane computes without it. */
+    int (*library_new)(void *lane, void *memory, uint64_t len, char name[SHERD__LIBRARY_NAME],
+                       sherd_diag *d);
+    void (*library_free)(void *lane); /* before `memory` is freed */
+    /* Starts a product. SHERD_EUNSUPPORTED: the library does not compute it on this device. */
+    int (*library_product)(void *lane, const sherd__library_product *p, sherd_diag *d);
 } sherd__driver;
 
 /** Fails with the first line of the log of a driver's compiler. log may be NULL. */

@@ -1,7 +1,8 @@
 /* The state of a backend for devices with memory of their own: its devices, lanes and blocks
  * (accelerator.c), a lane's use of its driver (accelerator_lane.c), memory (accelerator_memory.c),
- * how devices are chosen and opened (accelerator_open.c), how a task is computed
- * (accelerator_task.c), and the self-test (accelerator_selftest.c). */
+ * how devices are chosen and opened (accelerator_open.c), how a task is computed by kernels
+ * (accelerator_task.c) or a library (accelerator_library.c), and the self-test
+ * (accelerator_selftest.c), which also decides between these two (accelerator_choice.c). */
 #ifndef NODE_BACKENDS_ACCELERATOR_INTERNAL_H
 #define NODE_BACKENDS_ACCELERATOR_INTERNAL_H
 
@@ -44,6 +45,18 @@ typedef struct accelerator_block {
     struct accelerator_block *next; /* of those that wait to be overwritten */
 } accelerator_block;
 
+/* Kinds of products. */
+typedef enum accelerator_kind { KIND_F64, KIND_RESIDUES, KIND_BYTES, KINDS } accelerator_kind;
+
+/* The library that multiplies on a device. */
+typedef struct accelerator_library {
+    char name[SHERD__LIBRARY_NAME];
+    bool used; /* all lanes have it */
+    double
+        from[KINDS]; /* operations of a product from which on it computes; INFINITY: it does not */
+    double rate[KINDS]; /* operations a second, as measured */
+} accelerator_library;
+
 typedef struct accelerator_lane {
     accelerator_device *on;
     void *driver;
@@ -53,9 +66,12 @@ typedef struct accelerator_lane {
     sherd__team *copiers; /* fill and empty it; NULL: the lane's thread does */
     pthread_t thread;
     bool runs;
-    bool ended;        /* its thread returns */
-    sherd__call *call; /* in progress */
-    double deadline;   /* of what it does, by sherd__clock_s; 0: it waits */
+    bool ended;                    /* its thread returns */
+    void *workspace;               /* of the library; NULL: the lane has none */
+    uint64_t products;             /* that the library has computed */
+    char refused[SHERD__TEXT_MAX]; /* why it did not compute the last one that it did not */
+    sherd__call *call;             /* in progress */
+    double deadline;               /* of what it does, by sherd__clock_s; 0: it waits */
     /* Held by the lane's thread during a call, except within functions of the driver, and needed to
      * set `hung`: so an abandoned lane is within the driver, and uses nothing of its call. */
     pthread_mutex_t busy;
@@ -73,6 +89,7 @@ struct accelerator_device {
     sherd__driver_device driver;
     sherd__device *what;
     accelerator_lane lanes[ACCELERATOR_LANES];
+    accelerator_library library;
     sherd__call *first, *last;               /* calls that wait for a lane */
     accelerator_block *released;             /* memory to be overwritten and freed */
     uint64_t used;                           /* bytes of the budget */
@@ -103,6 +120,31 @@ struct accelerator {
     pthread_mutex_t lock;
     pthread_cond_t work, changed;
 };
+
+/* A call on its lane. */
+typedef struct accelerator_run {
+    accelerator_lane *lane;
+    const sherd__call *call;
+    const sherd__task *task;
+    accelerator_block *left, *right;
+    void *out;
+    void *scratch; /* memory that a library's products need */
+    uint64_t scratch_len;
+    double load; /* started since the lane was waited for; 1: as much as may be */
+} accelerator_run;
+
+/** Before work is started: ends a call that was cancelled, and waits for the lane where it would
+ *  have more to do than it may. */
+int sherd__accelerator_pace(accelerator_run *r, double load, sherd_diag *d);
+/** Computes the product that a kernel's job describes by the library. SHERD_EUNSUPPORTED or
+ *  SHERD_ENOMEM: the library does not compute it, or there is no memory for that; the result's
+ *  memory then has any numbers, and kernels can compute it. */
+int sherd__accelerator_library_multiply(accelerator_run *r, accelerator_kind kind,
+                                        const sherd__kernel_job *job, sherd_diag *d);
+/** Returns the memory that products have taken. */
+void sherd__accelerator_library_end(accelerator_run *r);
+/** Returns what a lane has of the library. */
+void sherd__accelerator_library_close(accelerator_lane *l);
 
 /** Computes a call's task on a lane, from its blocks into c->out. Errors: those of
  *  sherd__backend.submit, and SHERD_ECLOSED where the device is lost or the lane was abandoned. */
@@ -148,6 +190,7 @@ int sherd__lane_zero(accelerator_lane *l, void *memory, uint64_t len, sherd_diag
 int sherd__lane_launch(accelerator_lane *l, sherd__kernel kernel, const sherd__kernel_memory *m,
                        const sherd__kernel_job *job, const uint32_t groups[2], sherd_diag *d);
 int sherd__lane_finish(accelerator_lane *l, sherd_diag *d);
+int sherd__lane_product(accelerator_lane *l, const sherd__library_product *p, sherd_diag *d);
 /** Returns SHERD_EINTERRUPTED where the lane's call was cancelled. */
 int sherd__lane_check_cancelled(const accelerator_lane *l, sherd_diag *d);
 /** Opens a lane; close it also after a failure. threads: of the node; 0: all processors. */

@@ -189,6 +189,15 @@ int sherd__lane_launch(accelerator_lane *l, sherd__kernel kernel, const sherd__k
     return err;
 }
 
+int sherd__lane_product(accelerator_lane *l, const sherd__library_product *p, sherd_diag *d)
+{
+    sherd__lane_enter(l);
+    int err = sherd__lane_driver(l)->library_product(l->driver, p, d);
+    sherd__lane_leave(l);
+    l->products += !err;
+    return err;
+}
+
 int sherd__lane_finish(accelerator_lane *l, sherd_diag *d)
 {
     sherd__lane_enter(l);
@@ -228,6 +237,7 @@ void sherd__lane_close(accelerator_lane *l)
 {
     const sherd__driver *driver = l->on ? sherd__lane_driver(l) : NULL;
     if (!driver) return;
+    sherd__accelerator_library_close(l);
     if (l->bad) driver->memory_free(l->driver, l->bad);
     sherd__team_free(l->copiers);
     if (!l->staging || !driver->staging_free) sherd__free(l->staging);

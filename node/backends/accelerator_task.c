@@ -4,6 +4,8 @@
  * that a call can be cancelled between them, and no launch runs into the limit that a display's
  * driver sets.
  */
+#include <stdio.h>
+
 #include "core/diag.h"
 #include "matrix/residue_bytes.h"
 #include "node/backends/accelerator_internal.h"
@@ -27,18 +29,8 @@ SAME(KERNEL_I32, SHERD_I32);
 SAME(KERNEL_I64, SHERD_I64);
 SAME(KERNEL_RESIDUES, SHERD__RESIDUES);
 
-/* A call on its lane. */
-typedef struct running {
-    accelerator_lane *lane;
-    const sherd__call *call;
-    const sherd__task *task;
-    accelerator_block *left, *right;
-    void *out;
-    double flops; /* started since the lane was waited for */
-} running;
-
-static int launch(running *r, sherd__kernel kernel, const sherd__kernel_job *job, uint64_t x,
-                  uint64_t y, sherd_diag *d)
+static int launch(accelerator_run *r, sherd__kernel kernel, const sherd__kernel_job *job,
+                  uint64_t x, uint64_t y, sherd_diag *d)
 {
     const sherd__kernel_memory memory = { r->left->memory, r->right ? r->right->memory : NULL,
                                           r->out, r->lane->bad };
@@ -46,8 +38,20 @@ static int launch(running *r, sherd__kernel kernel, const sherd__kernel_job *job
     return sherd__lane_launch(r->lane, kernel, &memory, job, groups, d);
 }
 
-/* Computes all rows of a product, a range at a time. */
-static int multiply(running *r, sherd__kernel kernel, sherd__kernel_job *job, sherd_diag *d)
+int sherd__accelerator_pace(accelerator_run *r, double load, sherd_diag *d)
+{
+    int err = sherd__lane_check_cancelled(r->lane, d);
+    if (!err && r->load > 0 && r->load + load > 1) {
+        err = sherd__lane_finish(r->lane, d);
+        r->load = 0;
+    }
+    r->load += load;
+    return err;
+}
+
+/* Computes all rows of a product by kernels, a range at a time. */
+static int multiply_rows(accelerator_run *r, sherd__kernel kernel, sherd__kernel_job *job,
+                         sherd_diag *d)
 {
     const uint64_t tile = KERNEL_TILE;
     const double row = 2 * (double)(job->k + 1) * (double)job->m;
@@ -55,17 +59,32 @@ static int multiply(running *r, sherd__kernel kernel, sherd__kernel_job *job, sh
     most = most < tile ? tile : most / tile * tile;
     for (job->row = 0; job->row < job->n; job->row += most) {
         const uint64_t rows = job->n - job->row < most ? job->n - job->row : most;
-        int err = sherd__lane_check_cancelled(r->lane, d);
-        if (!err && r->flops + row * (double)rows > LAUNCH_FLOPS && r->flops > 0) {
-            err = sherd__lane_finish(r->lane, d);
-            r->flops = 0;
-        }
+        int err = sherd__accelerator_pace(r, row * (double)rows / LAUNCH_FLOPS, d);
         if (!err)
             err = launch(r, kernel, job, (job->m + tile - 1) / tile, (rows + tile - 1) / tile, d);
         if (err) return err;
-        r->flops += row * (double)rows;
     }
     return SHERD_OK;
+}
+
+/* Computes a product by the library if that is faster. What it does not compute, kernels do. */
+static int multiply(accelerator_run *r, accelerator_kind kind, sherd__kernel_job *job,
+                    sherd_diag *d)
+{
+    static const sherd__kernel kernels[KINDS] = { SHERD__KERNEL_F64, SHERD__KERNEL_RESIDUES,
+                                                  SHERD__KERNEL_BYTES };
+    const accelerator_library *l = &r->lane->on->library;
+    const double flops = 2 * (double)job->n * (double)job->k * (double)job->m;
+    sherd_diag why = { .code = 0 };
+    if (l->used && flops > 0 && flops >= l->from[kind]) {
+        int err = sherd__accelerator_library_multiply(r, kind, job, &why);
+        if (!err) return SHERD_OK;
+        if (err != SHERD_EUNSUPPORTED && err != SHERD_ENOMEM)
+            return sherd__fail(d, err, why.hint[0] ? why.hint : NULL, "%s", why.message);
+        snprintf(r->lane->refused, sizeof r->lane->refused, "%.180s",
+                 why.message[0] ? why.message : "the device has too little memory");
+    }
+    return multiply_rows(r, kernels[kind], job, d);
 }
 
 /* Sets the windows of the left operand; its rows and columns are those of the matrix of windows. */
@@ -84,7 +103,7 @@ static void set_windows(const sherd__task *t, sherd__kernel_job *job)
 }
 
 /* Multiplies all groups; with primes, modulo prime number q of the task. */
-static int multiply_groups(running *r, uint32_t q, sherd_diag *d)
+static int multiply_groups(accelerator_run *r, uint32_t q, sherd_diag *d)
 {
     const sherd__task *t = r->task;
     const sherd__fragment *left = r->left->from, *right = r->right->from;
@@ -109,7 +128,7 @@ static int multiply_groups(running *r, uint32_t q, sherd_diag *d)
         const sherd__group u = sherd__group_at(left, g, NULL), v = sherd__group_at(right, g, NULL);
         job.n = job.window ? t->result.rows : transposed ? u.cols : u.rows;
         job.k = v.rows;
-        int err = multiply(r, t->primes_len ? SHERD__KERNEL_RESIDUES : SHERD__KERNEL_F64, &job, d);
+        int err = multiply(r, t->primes_len ? KIND_RESIDUES : KIND_F64, &job, d);
         if (err) return err;
         job.left_at += u.rows * u.cols * wa;
         job.right_at += v.rows * v.cols * wb;
@@ -119,7 +138,7 @@ static int multiply_groups(running *r, uint32_t q, sherd_diag *d)
 }
 
 /* Multiplies residues of one byte, whose strips have tiles of all primes. */
-static int multiply_bytes(running *r, uint32_t q, sherd_diag *d)
+static int multiply_bytes(accelerator_run *r, uint32_t q, sherd_diag *d)
 {
     const sherd__task *t = r->task;
     const sherd__fragment_info *a = sherd__fragment_info_of(r->left->from);
@@ -135,10 +154,10 @@ static int multiply_bytes(running *r, uint32_t q, sherd_diag *d)
                               .right_strip = t->primes_len * right,
                               .prime = t->primes[q],
                               .transposed = t->op == SHERD__OP_MULTIPLY_T };
-    return multiply(r, SHERD__KERNEL_BYTES, &job, d);
+    return multiply(r, KIND_BYTES, &job, d);
 }
 
-static int map(running *r, sherd_diag *d)
+static int map(accelerator_run *r, sherd_diag *d)
 {
     const sherd__task *t = r->task;
     const sherd__fragment_info *a = sherd__fragment_info_of(r->left->from);
@@ -155,7 +174,7 @@ static int map(running *r, sherd_diag *d)
     return launch(r, SHERD__KERNEL_MAP, &job, x, (groups + x - 1) / x, d);
 }
 
-static int run(running *r, sherd_diag *d)
+static int run(accelerator_run *r, sherd_diag *d)
 {
     const sherd__task *t = r->task;
     const uint32_t primes = t->primes_len ? t->primes_len : 1;
@@ -166,18 +185,20 @@ static int run(running *r, sherd_diag *d)
     return err;
 }
 
-/* Copies the result to the caller's memory. */
-static int fetch(running *r, sherd_diag *d)
+/* Copies the result to the caller's memory, if there is any (a measurement has none). */
+static int fetch(accelerator_run *r, sherd_diag *d)
 {
     uint32_t bad = 0;
     int err = sherd__lane_read(r->lane, r->lane->bad, 0, (uint8_t *)&bad, sizeof bad, d);
     if (!err && bad)
         return sherd__fail(d, SHERD_ERANGE, NULL,
                            "a value is not below its prime, or is an integer beyond 2^53");
-    return err ? err : sherd__lane_read(r->lane, r->out, 0, r->call->out, r->task->result.len, d);
+    return err || !r->call->out
+               ? err
+               : sherd__lane_read(r->lane, r->out, 0, r->call->out, r->task->result.len, d);
 }
 
-static int compute(running *r, sherd_diag *d)
+static int compute(accelerator_run *r, sherd_diag *d)
 {
     accelerator_lane *l = r->lane;
     const uint64_t len = r->task->result.len;
@@ -191,6 +212,7 @@ static int compute(running *r, sherd_diag *d)
     if (!err) err = run(r, d);
     if (!err) err = fetch(r, d);
     else if (r->out) (void)sherd__lane_finish(l, NULL); /* before its memory is freed */
+    sherd__accelerator_library_end(r);
     if (r->out) sherd__accelerator_forget(l, r->out, len);
     sherd__accelerator_unreserve(l->on, len);
     return err;
@@ -201,7 +223,7 @@ int sherd__accelerator_compute(accelerator_lane *l, sherd__call *c, accelerator_
 {
     const sherd__task *t = c->task;
     const sherd__fragment *u = left->from, *v = right ? right->from : NULL;
-    running r = { .lane = l, .call = c, .task = t, .left = left, .right = right };
+    accelerator_run r = { .lane = l, .call = c, .task = t, .left = left, .right = right };
     int err = sherd__task_check(t, u, v, d);
     if (!err) err = sherd__task_check_groups(t, u, v, d);
     if (err || t->result.len == 0) return err;

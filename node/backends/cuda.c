@@ -2,7 +2,7 @@
  * CUDA's driver as a driver of accelerator.c: libcuda is found when the node starts, which compiles
  * the kernels' PTX for the device. Each lane has a stream, and memory of the host that the device
  * copies from and to without the driver's help. The context is the device's primary one, as that of
- * libraries of CUDA.
+ * libraries of CUDA. Where the machine has cuBLAS, each lane has a handle of it.
  *
  * A context with a failed kernel, or whose device failed, answers every call with that error: the
  * device is lost.
@@ -14,6 +14,7 @@
 #include "core/diag.h"
 #include "core/embed.h"
 #include "node/backends/accelerator.h"
+#include "node/backends/cublas.h"
 #include "node/backends/cuda_api.h"
 
 #define OLDEST_MAJOR 7 /* compute capability, that of the PTX */
@@ -27,11 +28,15 @@ typedef struct device {
     cuda_context context;
     cuda_module module;
     cuda_function functions[SHERD__KERNELS];
+    cublas_api blas;
+    int blas_err; /* SHERD_OK: it was loaded */
+    sherd_diag blas_why;
 } device;
 
 typedef struct lane {
     device *on;
     cuda_stream stream;
+    cublas_handle blas;                      /* NULL: not used */
     cuda_event copied[SHERD__STAGING_PARTS]; /* the last copy of each part is done */
 } lane;
 
@@ -105,7 +110,7 @@ static int number(const cuda_api *a, cuda_device id, cuda_attribute what)
     return a->DeviceGetAttribute(&x, what, id) ? 0 : x;
 }
 
-static void describe(const cuda_api *a, cuda_device id, sherd__driver_found *f)
+static void describe(const cuda_api *a, const char *blas, cuda_device id, sherd__driver_found *f)
 {
     const int major = number(a, id, SHERD__CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     const int minor = number(a, id, SHERD__CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
@@ -114,8 +119,8 @@ static void describe(const cuda_api *a, cuda_device id, sherd__driver_found *f)
     *f = (sherd__driver_found){ .id = { (void *)(intptr_t)id }, .f64 = true };
     if (a->DeviceGetName(i->model, sizeof i->model - 1, id)) i->model[0] = '\0';
     if (!a->DeviceTotalMem_v2(&memory, id)) i->memory = f->largest = memory;
-    snprintf(i->driver, sizeof i->driver, "CUDA %d.%d, compute capability %d.%d", a->version / 1000,
-             a->version % 1000 / 10, major, minor);
+    snprintf(i->driver, sizeof i->driver, "CUDA %d.%d, compute capability %d.%d, %s",
+             a->version / 1000, a->version % 1000 / 10, major, minor, blas);
     f->units = (uint32_t)number(a, id, SHERD__CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     f->shared = number(a, id, SHERD__CU_DEVICE_ATTRIBUTE_INTEGRATED) != 0;
     if (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR))
@@ -128,18 +133,26 @@ static void describe(const cuda_api *a, cuda_device id, sherd__driver_found *f)
                  "its compute mode is prohibited: nvidia-smi -c DEFAULT changes it");
 }
 
+static void name_blas(const cublas_api *a, char name[SHERD__LIBRARY_NAME])
+{
+    snprintf(name, SHERD__LIBRARY_NAME, "cuBLAS %d.%d", a->major, a->minor);
+}
+
 static int find(const void *api, sherd__driver_found *out, uint32_t *count, sherd_diag *d)
 {
     const cuda_api *a = api;
+    char blas[SHERD__LIBRARY_NAME] = "no cuBLAS";
+    cublas_api b;
     cuda_device id;
     int n = 0;
     *count = 0;
     cuda_result code = a->Init(0);
     if (code == SHERD__CUDA_NO_DEVICE) return SHERD_OK;
     if (!code) code = a->DeviceGetCount(&n);
+    if (!code && n > 0 && !sherd__cublas_load(&b, a->version, NULL)) name_blas(&b, blas);
     for (int i = 0; i < n && *count < SHERD__DEVICES_MAX && !code; i++) {
         code = a->DeviceGet(&id, i);
-        if (!code) describe(a, id, &out[(*count)++]);
+        if (!code) describe(a, blas, id, &out[(*count)++]);
     }
     return check(a, code, "CUDA cannot be used", d) ? SHERD_EDEVICE : SHERD_OK;
 }
@@ -297,6 +310,44 @@ static int finish(void *ctx, sherd_diag *d)
                        d);
 }
 
+/* ---- products by cuBLAS ---------------------------------------------------------------------- */
+
+static int library_new(void *ctx, void *memory, uint64_t len, char name[SHERD__LIBRARY_NAME],
+                       sherd_diag *d)
+{
+    lane *l = ctx;
+    const device *v = l->on;
+    int err = enter(v, d);
+    if (err) return err;
+    if (v->blas_err)
+        return sherd__fail(d, v->blas_err, v->blas_why.hint[0] ? v->blas_why.hint : NULL, "%s",
+                           v->blas_why.message);
+    name_blas(&v->blas, name);
+    const cublas_status status = sherd__cublas_new(&v->blas, l->stream, memory, len, &l->blas);
+    err = sherd__cublas_check(status, "cuBLAS cannot be used", d);
+    return err == SHERD_EUNSUPPORTED ? SHERD_EDEVICE : err;
+}
+
+static void library_free(void *ctx)
+{
+    lane *l = ctx;
+    if (l->blas && !enter(l->on, NULL)) l->on->blas.Destroy_v2(l->blas);
+    l->blas = NULL;
+}
+
+/* Where the library says that a product failed, the driver says whether the device is lost. */
+static int library_product(void *ctx, const sherd__library_product *p, sherd_diag *d)
+{
+    const lane *l = ctx;
+    int err = enter(l->on, d);
+    if (err) return err;
+    const cublas_status status = sherd__cublas_product(&l->on->blas, l->blas, p);
+    if (sherd__cublas_check(status, "", NULL) == SHERD_EDEVICE)
+        err = check(&l->on->api, l->on->api.StreamSynchronize(l->stream),
+                    "a product of cuBLAS failed", d);
+    return err ? err : sherd__cublas_check(status, "a product of cuBLAS failed", d);
+}
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static int load(void *api, const char *file, sherd_diag *d)
@@ -360,6 +411,7 @@ static int device_open(const void *api, const sherd__driver_found *f, void **out
     v->id = (cuda_device)(intptr_t)f->id[0];
     int err = open_context(v, f, d);
     if (!err) err = build(v, d);
+    if (!err) v->blas_err = sherd__cublas_load(&v->blas, v->api.version, &v->blas_why);
     if (!err)
         err = check(&v->api, v->api.MemGetInfo_v2(&unused, &all),
                     "the device does not say how much memory it has", d);
@@ -397,6 +449,9 @@ static const sherd__driver driver = {
     .zero = zero,
     .launch = launch,
     .finish = finish,
+    .library_new = library_new,
+    .library_free = library_free,
+    .library_product = library_product,
 };
 
 SHERD__ACCELERATOR_BACKEND(cuda, driver);

@@ -24,6 +24,10 @@ const char *const sherd__kernel_names[SHERD__KERNELS] = {
     [SHERD__KERNEL_F64] = "sherd__kernel_product_f64",
     [SHERD__KERNEL_RESIDUES] = "sherd__kernel_product_residues",
     [SHERD__KERNEL_BYTES] = "sherd__kernel_product_bytes",
+    [SHERD__KERNEL_CONVERT] = "sherd__kernel_convert",
+    [SHERD__KERNEL_STORE] = "sherd__kernel_store",
+    [SHERD__KERNEL_CENTRE] = "sherd__kernel_centre",
+    [SHERD__KERNEL_REDUCE] = "sherd__kernel_reduce",
 };
 
 static const struct {

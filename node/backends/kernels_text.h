@@ -1,4 +1,5 @@
-/* The source of the kernels, as compilers of devices read it. */
+/* The names of kernels, and the source of those that compute whole tasks, as compilers of devices
+ * read it. */
 #ifndef NODE_BACKENDS_KERNELS_TEXT_H
 #define NODE_BACKENDS_KERNELS_TEXT_H
 
@@ -10,6 +11,11 @@ typedef enum sherd__kernel {
     SHERD__KERNEL_F64,
     SHERD__KERNEL_RESIDUES,
     SHERD__KERNEL_BYTES,
+    SHERD__KERNELS_OWN, /* those before compute whole tasks; those after convert for a library */
+    SHERD__KERNEL_CONVERT = SHERD__KERNELS_OWN,
+    SHERD__KERNEL_STORE,
+    SHERD__KERNEL_CENTRE,
+    SHERD__KERNEL_REDUCE,
     SHERD__KERNELS
 } sherd__kernel;
 

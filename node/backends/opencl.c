@@ -27,7 +27,7 @@ typedef struct lane {
     device *on;
     ocl_queue queue;
     ocl_event copied[SHERD__STAGING_PARTS]; /* of the copy of each part; NULL: none */
-    ocl_kernel kernels[SHERD__KERNELS];     /* NULL: the device lacks float64 */
+    ocl_kernel kernels[SHERD__KERNELS_OWN]; /* NULL: the device lacks float64 */
 } lane;
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -165,7 +165,7 @@ static void lane_free(void *ctx)
     lane *l = ctx;
     if (!l) return;
     for (uint32_t i = 0; i < SHERD__STAGING_PARTS; i++) forget_copy(l, i);
-    for (size_t i = 0; i < SHERD__KERNELS; i++)
+    for (size_t i = 0; i < SHERD__KERNELS_OWN; i++)
         if (l->kernels[i]) l->on->api.ReleaseKernel(l->kernels[i]);
     if (l->queue) l->on->api.ReleaseCommandQueue(l->queue);
     sherd__free(l);
@@ -180,7 +180,7 @@ static int lane_new(void *ctx, void **out, sherd_diag *d)
     if (!l) return sherd__fail_memory(d, "a queue of a device");
     l->on = v;
     l->queue = v->api.CreateCommandQueue(v->context, v->id, 0, &code);
-    for (size_t i = 0; i < SHERD__KERNELS && !code; i++) {
+    for (size_t i = 0; i < SHERD__KERNELS_OWN && !code; i++) {
         if (!v->f64 && (i == SHERD__KERNEL_F64 || i == SHERD__KERNEL_MAP)) continue;
         l->kernels[i] = v->api.CreateKernel(v->program, sherd__kernel_names[i], &code);
     }

@@ -26,6 +26,8 @@ R=$(pwd)
 MNIST=$(realpath "${SHERD_MNIST:-../shared/data/mnist}" 2>/dev/null)
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
+# No library of the machine.
+export SHERD_CUDA_PATH=
 unset SHERD_CONFIG SHERD_DATA SHERD_JSON SHERD_LOCAL SHERD_NODES SHERD_QUIET SHERD_SEED NO_COLOR
 export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
 # Kernels that PoCL compiles are kept between runs.

@@ -29,6 +29,9 @@ enum {
  * group's memory at a time. */
 enum { KERNEL_TILE = 64, KERNEL_DEPTH = 16 };
 
+/* Terms that are added up in float64 before sums are reduced modulo a prime (convert.h). */
+enum { KERNEL_RANGE = 512 };
+
 /* A product of n x k by k x m, or an operation on n values (op). Positions are in bytes. A
  * transposed left operand is stored as k x n. */
 typedef struct sherd__kernel_job {
@@ -44,6 +47,9 @@ typedef struct sherd__kernel_job {
     /* The left operand is the matrix of windows of images (matrix/windows.h); window 0: it is not.
      * `wide` and `count` are the windows in a row of an image and in an image. */
     uint32_t height, width, channels, window, stride, padding, wide, count;
+    /* A part of an operand or result that is converted for a library (convert.h): its rows, the
+     * first of which is `row`, and its columns. */
+    uint64_t rows, cols, col;
 } sherd__kernel_job;
 
 SHERD__FUNCTION uint32_t sherd__kernel_word(const SHERD__GLOBAL uint8_t *at, uint64_t i)

@@ -1,5 +1,5 @@
 /* All kernels, compiled for the host: the reference of those that devices compile. kernels_text.c
- * has the same headers in the same order. */
+ * has the same headers in the same order, but for those that only serve a library of CUDA. */
 #ifndef NODE_BACKENDS_KERNELS_KERNELS_H
 #define NODE_BACKENDS_KERNELS_KERNELS_H
 
@@ -19,5 +19,7 @@
 #include "node/backends/kernels/product_bytes.h"
 
 #include "node/backends/kernels/tile.h"
+
+#include "node/backends/kernels/convert.h"
 
 #endif

@@ -15,6 +15,7 @@
 #include "node/backends/cpu.h"
 #include "node/check.h"
 #include "tests/contract/node/backend_world.h"
+#include "tests/support/cublas_folder.h"
 #include "tests/support/remote.h"
 
 /* Backends, by the places that ALL gives them, and their libraries in tests/system/node: those of
@@ -22,15 +23,17 @@
 static const struct {
     const sherd__backend *of;
     const char *library;
+    bool multiplies; /* the device has a library of products, which is faster for all of them */
 } backends[] = {
-    { &sherd__backend_cpu, NULL },
-    { &remote_backend, NULL },
-    { &sherd__backend_opencl, "preload_opencl" },
-    { &sherd__backend_cuda, "preload_cuda" },
-    { &sherd__backend_opencl, NULL },
+    { &sherd__backend_cpu, NULL, false },
+    { &remote_backend, NULL, false },
+    { &sherd__backend_opencl, "preload_opencl", false },
+    { &sherd__backend_cuda, "preload_cuda", false },
+    { &sherd__backend_cuda, "preload_cuda", true },
+    { &sherd__backend_opencl, NULL, false },
 };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define BACKENDS 4
+#define BACKENDS 5
 #else
 #define BACKENDS (sizeof backends / sizeof *backends)
 #endif
@@ -381,10 +384,16 @@ int backend_open_all(void **s)
                  backends[i].library);
         if (backends[i].library) o.library = standin;
         sherd_diag d = { .code = 0 };
+        cublas_use(backends[i].multiplies ? cublas_folder("cublas", "preload_cuda", 12) : "");
+        setenv("SHERD_TEST_CUDA", backends[i].multiplies ? "slowkernels" : "", 1);
         if (b->open(&contexts[i], &o, &d)) {
             print_error("%s: %s\n", b->name, d.message);
             return -1;
         }
+        uint32_t n;
+        if (backends[i].multiplies && !strstr(b->devices(contexts[i], &n)->library,
+                                              "float64 all, modulo primes all, bytes all"))
+            fail_msg("%s", b->devices(contexts[i], &n)->library);
         assert_int_equal(b->abi, SHERD__BACKEND_ABI);
     }
     backend_cpu = contexts[0];

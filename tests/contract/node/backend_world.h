@@ -33,13 +33,14 @@ int backend_choose(void **state);
 #define HOSTED(test) NAMED(test, #test, 0), NAMED(test, #test "_remote", 1)
 /** Those over stand-ins for drivers, of tests/system/node. */
 #define STANDINS(test)                                                                             \
-    NAMED(test, #test "_opencl_standin", 2), NAMED(test, #test "_cuda_standin", 3)
+    NAMED(test, #test "_opencl_standin", 2), NAMED(test, #test "_cuda_standin", 3),                \
+        NAMED(test, #test "_cublas_standin", 4)
 /** For all backends: also over the system's OpenCL, except in a build with sanitizers, which that
  *  does not support. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define ALL(test) HOSTED(test), STANDINS(test)
 #else
-#define ALL(test) HOSTED(test), STANDINS(test), NAMED(test, #test "_opencl", 4)
+#define ALL(test) HOSTED(test), STANDINS(test), NAMED(test, #test "_opencl", 5)
 #endif
 /** A call of the backend, its result, and the number of calls of done. */
 typedef struct calling {

@@ -1,5 +1,6 @@
 /*
- * A stand-in for libcuda (standin.h), with faults of SHERD_TEST_CUDA. In addition:
+ * A stand-in for libcuda (standin.h), with faults of SHERD_TEST_CUDA, and for cuBLAS
+ * (standin_cublas.h), if a name of its libraries names this file. In addition:
  *
  *   init=N      cuInit returns N              driver=N    version of CUDA (12040)
  *   prohibited  the devices' compute mode     exclusive   likewise, and others have the devices
@@ -7,6 +8,7 @@
  *   dies=N      with launch N its device is lost, and others are not
  *   meet=N      launches from N on last until one of another device is in progress, too, or a
  *               second; if this happens to none of 20 launches, the process ends
+ *   slowkernels=N kernels of products of n = N (64) and more take 20 ms longer
  *
  * Pointers to memory of a device point to pages that cannot be read or written; kernels and copies
  * use a second mapping of it. Kernels must be those of the PTX, with a job of our size. Calls
@@ -18,7 +20,7 @@
 
 #include <sys/mman.h>
 
-#include "node/backends/cuda_api.h"
+#include "node/backends/cublas_api.h"
 
 #define SUCCESS SHERD__CUDA_SUCCESS
 
@@ -373,6 +375,14 @@ static void meet_others(void)
     if (!atomic_load(&met) && atomic_fetch_add(&alone, 1) + 1 == 20) abort();
 }
 
+static bool is_slow(standin_kernel *run, const sherd__kernel_job *job)
+{
+    const uint64_t n = word("slowkernels") > 1 ? word("slowkernels") : 64;
+    return word("slowkernels") && job->n * job->k * job->m >= n * n * n &&
+           (run == sherd__kernel_product_f64 || run == sherd__kernel_product_residues ||
+            run == sherd__kernel_product_bytes);
+}
+
 cuda_result cuLaunchKernel(cuda_function f, unsigned x, unsigned y, unsigned z, unsigned items,
                            unsigned items_y, unsigned items_z, unsigned shared, cuda_stream s,
                            void **parameters, void **extra)
@@ -384,6 +394,7 @@ cuda_result cuLaunchKernel(cuda_function f, unsigned x, unsigned y, unsigned z, 
         extra)
         return 1;
     const unsigned n = begin_launch();
+    if (is_slow(f->run, parameters[4])) usleep(20000);
     if (n == word("fail")) return SHERD__CUDA_LAUNCH_OUT_OF_RESOURCES;
     s->hangs |= n == word("hang");
     if (s->hangs) return SUCCESS;
@@ -397,3 +408,5 @@ cuda_result cuLaunchKernel(cuda_function f, unsigned x, unsigned y, unsigned z, 
     atomic_fetch_and(&launching, ~bit_of_current());
     return SUCCESS;
 }
+
+#include "tests/system/node/standin_cublas.h"

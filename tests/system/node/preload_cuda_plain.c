@@ -1,3 +1,4 @@
-/* The stand-in without an optional function. */
+/* The stand-ins without an optional function each. */
+#define STANDIN_WITHOUT_ATOMICS
 #define STANDIN_WITHOUT_FLAGS
 #include "tests/system/node/preload_cuda.c"

@@ -50,13 +50,14 @@ typedef void standin_kernel(const uint8_t *, const uint8_t *, uint8_t *, uint32_
 /* All memory, which is not a leak when a device was given up. */
 static standin_memory *all_memory;
 static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_uint allocations, launches, copies, dirty;
-static atomic_ullong held; /* bytes */
+static atomic_uint allocations, launches, copies, products, dirty; /* products: of a library */
+static atomic_ullong held;                                         /* bytes */
 static atomic_bool lost, passed;
 static atomic_uint dead; /* a bit for each device that is lost alone */
 
 EXPORT unsigned standin_dirty(void);
 EXPORT unsigned standin_launches(void);
+EXPORT unsigned standin_products(void);
 EXPORT unsigned standin_allocations(void);
 EXPORT unsigned standin_copies(void);
 EXPORT unsigned long long standin_held(void);
@@ -68,6 +69,7 @@ void standin_reset(void)
 {
     atomic_store(&allocations, 0);
     atomic_store(&launches, 0);
+    atomic_store(&products, 0);
     atomic_store(&copies, 0);
     atomic_store(&dirty, 0);
     atomic_store(&lost, false);
@@ -83,6 +85,11 @@ void standin_pass(void)
 unsigned standin_dirty(void)
 {
     return atomic_load(&dirty);
+}
+
+unsigned standin_products(void)
+{
+    return atomic_load(&products);
 }
 
 unsigned standin_launches(void)
@@ -219,10 +226,18 @@ static void queue_run(standin_queue *q, unsigned until)
 
 static standin_kernel *kernel_named(const char *name)
 {
-    if (strcmp(name, "sherd__kernel_map") == 0) return sherd__kernel_map;
-    if (strcmp(name, "sherd__kernel_product_f64") == 0) return sherd__kernel_product_f64;
-    if (strcmp(name, "sherd__kernel_product_residues") == 0) return sherd__kernel_product_residues;
-    if (strcmp(name, "sherd__kernel_product_bytes") == 0) return sherd__kernel_product_bytes;
+    static const struct {
+        const char *name;
+        standin_kernel *run;
+    } kernels[] = {
+#define KERNEL(name) { #name, name }
+        KERNEL(sherd__kernel_map),     KERNEL(sherd__kernel_product_f64),
+        KERNEL(sherd__kernel_convert), KERNEL(sherd__kernel_product_residues),
+        KERNEL(sherd__kernel_store),   KERNEL(sherd__kernel_product_bytes),
+        KERNEL(sherd__kernel_centre),  KERNEL(sherd__kernel_reduce),
+    };
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (strcmp(name, kernels[i].name) == 0) return kernels[i].run;
     abort();
 }
 

@@ -56,7 +56,7 @@ for driver in opencl cuda; do
 import json, sys
 r = json.load(open(sys.argv[1]))
 assert [x["number"] for x in r["devices"]] == [0, 1] and r["missing"] is None, r
-driver = {"opencl": "Stand-in 1.0", "cuda": "CUDA 12.4, compute capability 9.0"}[sys.argv[2]]
+driver = {"opencl": "Stand-in 1.0", "cuda": "CUDA 12.4, compute capability 9.0, no cuBLAS"}[sys.argv[2]]
 assert r["devices"][1]["driver"] == driver and r["devices"][1]["usable"], r
 END
     report $? "--json lists them, too"
@@ -65,6 +65,14 @@ END
     [ $code = 0 ] && grep -q "the driver of $driver ends the process" err
     report $? "a driver of $driver that aborts ends another process"
 done
+
+over cuda
+mkdir blas
+ln -s "$B/tests/system/node/preload_cuda.so" blas/libcublas.so.12
+ln -s "$B/tests/system/node/preload_cuda.so" blas/libcublasLt.so.12
+SHERD_CUDA_PATH=$T/blas run node --list-devices "$library" "$standin" --json
+grep -q '"driver":"CUDA 12.4, compute capability 9.0, cuBLAS 12.4"' out
+report $? "the list names the cuBLAS that a device has"
 
 # Columns: faults, exit code, options, words.
 good=0
@@ -176,6 +184,20 @@ report $? "auto uses OpenCL where CUDA cannot use the named device, and says so"
 kill "$pid"
 unset SHERD_TEST_OPENCL
 
+over cuda
+SHERD_CUDA_PATH=$T/blas with slowkernels node blas "$library" "$standin" -v &&
+    grep -q 'GPU 0: cuBLAS 12.4 multiplies: in float64 all, modulo primes all, bytes all' blas.err
+report $? "a node says with -v which library multiplies"
+kill "$pid"
+node blas "$library" "$standin" -v && grep -q 'cuBLAS is not used: SHERD_CUDA_PATH is empty' blas.err &&
+    kill "$pid" && node blas "$library" "$standin" && ! grep -q cuBLAS blas.err
+report $? "... or why none does, which is no warning if it is missing"
+kill "$pid"
+SHERD_CUDA_PATH=$T/nothing node blas "$library" "$standin" &&
+    grep -q "GPU 0: cuBLAS cannot be loaded: SHERD_CUDA_PATH has no .* lib64 or lib: $T/nothing" blas.err
+report $? "... but one if a folder is named that has none"
+kill "$pid"
+
 # --- the same bits ---------------------------------------------------------------------------------
 /usr/bin/python3 -c "
 import numpy as np
@@ -185,13 +207,14 @@ np.save('b.npy', rng.standard_normal((90, 70)))
 np.save('i.npy', rng.integers(-9, 9, (40, 50)))
 np.save('x.npy', rng.standard_normal((60, 50)))"
 node one --backend cpu --domain one && node two --backend cpu --domain two && node three --backend cpu --domain three &&
-    node pocl --backend opencl --domain pocl && node cuda "$library" "$standin" --domain cuda
+    node pocl --backend opencl --domain pocl && node cuda "$library" "$standin" --domain cuda &&
+    SHERD_CUDA_PATH=$T/blas with slowkernels node blas "$library" "$standin" --domain blas
 good=$?
 over opencl
 node standin "$library" "$standin" --domain standin || good=1
 report $good "nodes on processors, PoCL and the stand-ins start"
 cat one.txt two.txt three.txt >cpus.txt
-cat one.txt pocl.txt cuda.txt standin.txt >mixed.txt
+cat one.txt pocl.txt cuda.txt blas.txt standin.txt >mixed.txt
 use() { # file of nodes, result, then the verb and its options
     nodes=$1 to=$2
     shift 2

@@ -13,6 +13,7 @@
 #include "core/executor.h"
 #include "node/check.h"
 #include "sherd/mat.h"
+#include "tests/support/cublas_folder.h"
 #include "tests/unit/node/standins.h"
 
 standin standins[STANDINS] = {
@@ -33,7 +34,7 @@ standin standins[STANDINS] = {
 };
 standin *on;
 const sherd__backend *backend;
-static sherd__executor *executor;
+sherd__executor *executor;
 
 const char *standin_path(const char *file)
 {
@@ -52,11 +53,13 @@ void standin_function(void *loaded, const char *name, void *out)
 int standins_open(void **s)
 {
     (void)s;
+    cublas_use("");
     for (size_t i = 0; i < STANDINS; i++) {
         void *loaded = dlopen(standin_path(standins[i].file), RTLD_NOW | RTLD_LOCAL);
         assert_non_null(loaded);
         standin_function(loaded, "standin_dirty", &standins[i].dirty);
         standin_function(loaded, "standin_launches", &standins[i].launches);
+        standin_function(loaded, "standin_products", &standins[i].products);
         standin_function(loaded, "standin_allocations", &standins[i].allocations);
         standin_function(loaded, "standin_copies", &standins[i].copies);
         standin_function(loaded, "standin_held", &standins[i].held);

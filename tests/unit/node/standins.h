@@ -16,6 +16,7 @@ typedef struct standin {
     const char *full, *gone;  /* errors: there is no memory, the device is lost */
     /* Functions of the library. */
     unsigned (*dirty)(void), (*launches)(void), (*allocations)(void), (*copies)(void);
+    unsigned (*products)(void);
     unsigned long long (*held)(void);
     void (*reset)(void), (*pass)(void);
 } standin;
@@ -25,6 +26,8 @@ extern standin standins[STANDINS];
 /** That of the test, and its backend. */
 extern standin *on;
 extern const sherd__backend *backend;
+/** That of all calls. */
+extern sherd__executor *executor;
 
 /** For groups of tests. */
 int standins_open(void **s);

@@ -144,7 +144,7 @@ static void devices_are_listed_with_what_they_are(void **s)
     assert_int_equal(count, 2);
     assert_string_equal(list[1].model, "Stand-in GPU 1");
     assert_string_equal(list[1].driver,
-                        cuda ? "CUDA 12.4, compute capability 9.0" : "Stand-in 1.0");
+                        cuda ? "CUDA 12.4, compute capability 9.0, no cuBLAS" : "Stand-in 1.0");
     assert_int_equal(list[1].memory, 4096);
     assert_int_equal(list[1].processor, !cuda);
     assert_string_equal(list[1].unusable, "");

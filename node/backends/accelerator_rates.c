@@ -1,0 +1,154 @@
+/*
+ * What a device computes in a second, with copies and without, and whether kernels or the library
+ * are faster: products of both are compared at growing sizes, and the library computes those from
+ * the smallest size on from which it was always faster.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/diag.h"
+#include "matrix/residue.h"
+#include "matrix/residue_bytes.h"
+#include "node/backends/accelerator_trial.h"
+#include "node/check.h"
+#include "sherd/mat.h"
+
+#define SMALLEST 64u /* sizes at which kernels and library are compared */
+#define LARGEST 4096u
+
+static uint64_t square_len(uint8_t dtype, uint32_t n)
+{
+    return dtype == SHERD__BYTES ? sherd__bytes_laid(n, n)
+                                 : n * (uint64_t)n * sherd__wire_size(dtype);
+}
+
+/* Returns whether a product of n x n by n x n fits into the memory of the device. */
+static bool fits(const accelerator_trial *t, uint8_t dtype, uint32_t n)
+{
+    const sherd__driver_device *v = &t->lane->on->driver;
+    const uint64_t len = square_len(dtype, n);
+    return len <= v->largest && 3 * len <= v->memory;
+}
+
+/* Sets numbers that are residues modulo any prime that is used here. */
+static void fill(const sherd__fragment *f, uint8_t dtype)
+{
+    const uint64_t len = sherd__fragment_info_of(f)->len;
+    uint8_t *at = sherd__trial_bytes(f);
+    uint32_t x = 1;
+    for (uint64_t i = 0; i + 8 <= len; i += dtype == SHERD__RESIDUES ? 3 : 8) {
+        x = x * 1664525 + 1013904223;
+        const double v = (double)x;
+        const uint8_t residue[] = { (uint8_t)(x >> 8), (uint8_t)(x >> 16), (uint8_t)(x >> 26) };
+        if (dtype == SHERD__RESIDUES) memcpy(at + i, residue, 3);
+        else memcpy(at + i, &v, 8);
+    }
+}
+
+/* Makes a product of n x n by n x n. Its numbers are zero unless they stay on the device. */
+static int make(accelerator_trial *t, uint8_t dtype, uint32_t n, sherd_diag *d)
+{
+    const accelerator_shape s = { n, n, n, false };
+    const bool bytes = dtype == SHERD__BYTES;
+    const uint64_t len = square_len(dtype, n);
+    const uint8_t primes = dtype == SHERD_F64 ? 0 : 1;
+    sherd__trial_product(t, &s);
+    t->task.primes_len = primes;
+    t->task.primes[0] = bytes ? sherd__byte_primes[0] : sherd__primes_default.p[0];
+    t->left = sherd__trial_operand(bytes ? SHERD__BYTES_LEFT : dtype, primes, n, n, len);
+    t->right = sherd__trial_operand(bytes ? SHERD__BYTES_RIGHT : dtype, primes, n, n, len);
+    int err = sherd__trial_result(t, dtype, n, n, d);
+    if (!err && t->resident) {
+        fill(t->left, dtype);
+        fill(t->right, dtype);
+    }
+    return err;
+}
+
+static double flops_of(uint32_t n)
+{
+    return 2.0 * n * n * n;
+}
+
+/* Measures with larger and larger operands until a product takes a moment or does not fit. */
+static int measure_rate(accelerator_trial *t, uint8_t dtype, bool quick, double *gflops,
+                        sherd_diag *d)
+{
+    const uint32_t most = t->resident ? 8192 : 4096;
+    int err;
+    uint32_t n = 256;
+    do {
+        err = make(t, dtype, n, d);
+        if (!err) err = sherd__trial_run(t, t->resident ? 3 : 1, d);
+        if (!err && t->seconds > 0) *gflops = 1e-9 * flops_of(n) / t->seconds;
+        sherd__trial_end(t);
+    } while (!err && !quick && t->seconds < 0.05 && (n *= 2) <= most && fits(t, dtype, n));
+    return err;
+}
+
+static int measure_rates(accelerator_trial *t, bool quick, double rates[KINDS], sherd_diag *d)
+{
+    const bool f64 = t->lane->on->driver.f64;
+    int err = f64 ? measure_rate(t, SHERD_F64, quick, &rates[KIND_F64], d) : SHERD_OK;
+    if (!err) err = measure_rate(t, SHERD__RESIDUES, quick, &rates[KIND_RESIDUES], d);
+    return err ? err : measure_rate(t, SHERD__BYTES, quick, &rates[KIND_BYTES], d);
+}
+
+int sherd__accelerator_measure(accelerator_trial *t, const sherd__backend_options *opt,
+                               sherd_diag *d)
+{
+    sherd__device *w = t->lane->on->what;
+    double copied[KINDS] = { 0 }, resident[KINDS] = { 0 };
+    double *library = t->lane->on->library.rate; /* so far at the sizes of the choice */
+    int err = measure_rates(t, opt->quick, copied, d);
+    for (size_t i = 0; i < KINDS; i++) library[i] = fmax(library[i], 1e9 * copied[i]);
+    t->resident = true;
+    if (!err && opt->resident) err = measure_rates(t, opt->quick, resident, d);
+    t->resident = false;
+    w->gflops = copied[KIND_F64];
+    w->residue_gflops = copied[KIND_RESIDUES];
+    w->byte_gops = copied[KIND_BYTES];
+    w->resident_gflops = resident[KIND_F64];
+    w->resident_residue_gflops = resident[KIND_RESIDUES];
+    w->resident_byte_gops = resident[KIND_BYTES];
+    return err;
+}
+
+/* ---- kernels or the library ------------------------------------------------------------------ */
+
+/* Measures a product of n x n by n x n by the library, or by kernels. Sets *seconds to INFINITY
+ * where the library does not compute it. */
+static int measure_by(accelerator_trial *t, accelerator_kind kind, bool library, double *seconds,
+                      sherd_diag *d)
+{
+    const uint64_t before = t->lane->products;
+    t->lane->on->library.from[kind] = library ? 0 : INFINITY;
+    int err = sherd__trial_run(t, library ? 3 : 2, d); /* the first one loads functions */
+    *seconds = library && t->lane->products == before ? INFINITY : t->seconds;
+    return err;
+}
+
+int sherd__accelerator_choose(accelerator_trial *t, accelerator_kind kind, bool quick,
+                              sherd_diag *d)
+{
+    static const uint8_t dtypes[KINDS] = { SHERD_F64, SHERD__RESIDUES, SHERD__BYTES };
+    accelerator_library *l = &t->lane->on->library;
+    double from = INFINITY, kernels = 0, library = 0;
+    int err = SHERD_OK;
+    unsigned faster = 0;
+    t->resident = true; /* copies take the same time for both */
+    for (uint32_t n = SMALLEST; !err && faster < 2 && n <= LARGEST && fits(t, dtypes[kind], n) &&
+                                kernels < (quick ? 0.005 : 0.05);
+         n *= 2) {
+        err = make(t, dtypes[kind], n, d);
+        if (!err) err = measure_by(t, kind, true, &library, d);
+        if (!err) err = measure_by(t, kind, false, &kernels, d);
+        sherd__trial_end(t);
+        if (library < kernels && !faster++) from = n == SMALLEST ? 0 : flops_of(n);
+        else if (library >= kernels) faster = 0, from = INFINITY;
+        l->rate[kind] = flops_of(n) / library;
+    }
+    t->resident = false;
+    l->from[kind] = err ? INFINITY : from;
+    return err;
+}

@@ -1,0 +1,57 @@
+/* Tasks of the self-test (accelerator_selftest.c) and of measurements (accelerator_rates.c), which
+ * are computed by the path of calls. */
+#ifndef NODE_BACKENDS_ACCELERATOR_TRIAL_H
+#define NODE_BACKENDS_ACCELERATOR_TRIAL_H
+
+#include "core/rand.h"
+#include "node/backends/accelerator_internal.h"
+
+/* A task whose operands and result are in memory of the test. */
+typedef struct accelerator_trial {
+    accelerator_lane *lane;
+    sherd__entropy rng;
+    sherd__task task;
+    sherd__fragment *left, *right;
+    uint8_t *out;
+    bool resident;  /* the result is not copied, and numbers are not all zero */
+    double seconds; /* that computing took, with copies */
+} accelerator_trial;
+
+typedef struct accelerator_shape {
+    uint32_t n, k, m;
+    bool transposed;
+} accelerator_shape;
+
+/** Returns an operand of zeros; NULL: there is no memory. */
+sherd__fragment *sherd__trial_operand(uint8_t dtype, uint8_t primes, uint64_t rows, uint64_t cols,
+                                      uint64_t len);
+uint8_t *sherd__trial_bytes(const sherd__fragment *f);
+void sherd__trial_product(accelerator_trial *t, const accelerator_shape *s);
+/** Sets the task's result, and memory for it. SHERD_ENOMEM: it or an operand has none. */
+int sherd__trial_result(accelerator_trial *t, uint8_t dtype, uint64_t rows, uint64_t cols,
+                        sherd_diag *d);
+/** Computes the task `times` times, from operands that are copied with the first of them. */
+int sherd__trial_run(accelerator_trial *t, unsigned times, sherd_diag *d);
+/** Frees operands and result. */
+void sherd__trial_end(accelerator_trial *t);
+
+/** Compares products of one kind, by kernels or the library, as library.from says: `shapes` of
+ *  SHERD__TRIAL_SHAPES shapes. SHERD_EDEVICE: one is wrong. */
+int sherd__trial_products(accelerator_trial *t, accelerator_kind kind, size_t shapes,
+                          sherd_diag *d);
+#define SHERD__TRIAL_SHAPES 4u
+#define SHERD__TRIAL_KERNELS 3u /* the last one has more terms than the library adds up at a time */
+
+/** Gives the lanes of the trial's device the library, if the machine has one. It is used for the
+ *  kinds of products in which it passes the test and is faster than the kernels. Sets what the
+ *  device says about it. Errors: those after which the device cannot be used. */
+int sherd__accelerator_library_open(accelerator_trial *t, const sherd__backend_options *opt,
+                                    sherd_diag *d);
+/** Measures from which size on the library is faster than the kernels, for one kind. */
+int sherd__accelerator_choose(accelerator_trial *t, accelerator_kind kind, bool quick,
+                              sherd_diag *d);
+/** Measures the rates of the device. */
+int sherd__accelerator_measure(accelerator_trial *t, const sherd__backend_options *opt,
+                               sherd_diag *d);
+
+#endif
