@@ -58,6 +58,16 @@ def digest(path):
     return h.hexdigest()
 
 
+def over_float64(device):
+    """Rates of exact products on the device, as multiples of that in float64 (cuBLAS: cublasDgemm):
+    modulo one prime of 23 bits, and modulo the six of one byte that 46-bit sums take."""
+    rate = device["resident_gflops"]
+    return {
+        "residues_over_float64": device["resident_residue_gflops"] / rate if rate else None,
+        "six_bytes_over_float64": device["resident_byte_gops"] / 6 / rate if rate else None,
+    }
+
+
 class Late(SystemExit):
     """Something was not done in time."""
 
@@ -199,7 +209,7 @@ class Measurement:
         }
 
     def measure(self):
-        listed = json.loads(self.run("node", "--list-devices", "--json"))["devices"]
+        listed = json.loads(self.run("node", "--list-devices", "--measure", "--json"))["devices"]
         usable = [d for d in listed if d["usable"] and self.args.backend in ("auto", d["backend"])]
         chosen = next((d for d in usable if d["number"] == self.args.device), None)
         if not chosen:
@@ -223,6 +233,7 @@ class Measurement:
             "schema": "sherd/device/1",
             "sherd": self.run("version").split("\n")[0],
             "device": chosen,
+            "resident": over_float64(chosen),
             "nodes": state["nodes"],
             "trainings": [
                 made for t in TRAININGS for made in self.attempt(" ".join(t), self.training, *t)

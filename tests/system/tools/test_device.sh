@@ -8,6 +8,7 @@ code=$?
 import json, sys
 r = json.load(open(sys.argv[1]))
 assert r["device"]["usable"] and len(r["nodes"]) == 2, r
+assert all(x > 0 for x in r["resident"].values()) and len(r["resident"]) == 2, r
 assert [p["measurement"] for p in r["products"]] == 2 * ["float64", "exact", "exact-wide", "mixed", "blind", "share"], r
 for n in 64, 128:
     by = {p["measurement"]: p for p in r["products"] if p["n"] == n}
