@@ -18,6 +18,7 @@
 struct sherd__grader {
     sherd__network *network;
     sherd_multiplier products;
+    sherd__elsewhere elsewhere; /* run NULL: passes are made here */
     size_t batch, tiers, inputs;
     size_t *layer_of, *tier_of; /* tier to layer, and layer to tier */
     unsigned bits;
@@ -58,6 +59,7 @@ int sherd__grader_new(sherd__grader **out, const sherd__recipe *r, size_t batch,
     g->batch = batch;
     g->bits = bits;
     int err = sherd__arithmetic_multiplier(by, bits, &g->products, d);
+    if (!err && by && by->elsewhere) err = by->elsewhere(by->ctx, bits, &g->elsewhere, d);
     if (!err) err = sherd__recipe_network_unset(&without, batch, &g->network, d);
     if (!err) err = number_tiers(g);
     if (!err && g->tiers == 0)
@@ -77,6 +79,7 @@ void sherd__grader_free(sherd__grader *g)
     if (!g) return;
     sherd__network_free(g->network);
     sherd_multiplier_free(g->products);
+    if (g->elsewhere.free) g->elsewhere.free(g->elsewhere.ctx);
     sherd__free(g->layer_of);
     sherd__free(g->tier_of);
     sherd__free(g->before);
@@ -305,15 +308,17 @@ static int learn(sherd__grader *g, const sherd__shard *s, size_t first, size_t r
 {
     sherd__batch batch = { .x = sherd_view_sub(s->x, first, rows, 0, s->x.cols),
                            .targets = targets_at(g, s->targets, first) };
-    const double *y;
-    double mean;
+    sherd__learnt got;
     g->rows = (double)rows;
-    int err = sherd__network_learn(g->network, (sherd__engine){ .products = g->products }, &batch,
-                                   &mean, &y, d);
+    int err = g->elsewhere.run ? sherd__network_learn_by(g->network, &g->elsewhere, &batch, &got, d)
+                               : SHERD_EUNSUPPORTED;
+    if (err == SHERD_EUNSUPPORTED)
+        err = sherd__network_learn(g->network, (sherd__engine){ .products = g->products }, &batch,
+                                   &got.cost, &got.y, d);
     if (err) return err;
-    out->cost += mean * (double)rows;
+    out->cost += got.cost * (double)rows;
     if (batch.targets.labels)
-        out->hits += sherd__labels_hit(y, rows, sherd__grader_width(g), batch.targets.labels);
+        out->hits += sherd__labels_hit(got.y, rows, sherd__grader_width(g), batch.targets.labels);
     return SHERD_OK;
 }
 

@@ -152,17 +152,41 @@ int sherd__network_forward(sherd__network *n, sherd__engine e, const sherd__batc
  */
 int sherd__network_learn(sherd__network *n, sherd__engine e, const sherd__batch *batch,
                          double *cost, const double **y, sherd_diag *d) SHERD_MUST;
+/** The cost and the outputs y of a batch, as sherd__network_learn returns them. */
+typedef struct sherd__learnt {
+    double cost;
+    const double *y;
+} sherd__learnt;
+/** A pass whose layers are computed elsewhere. All borrowed. */
+typedef struct sherd__network_pass {
+    const sherd__network *network; /* the result: the gradients of its layers from `first` on */
+    size_t first;                  /* the lowest layer with parameters */
+    sherd_view x;                  /* examples x input size */
+    double *y, *dy;                /* examples x width */
+    int (*loss)(void *ctx, sherd_diag *d); /* sets dy from y */
+    void *ctx;
+} sherd__network_pass;
+/** What computes the layers of passes in place of this machine. */
+typedef struct sherd__elsewhere {
+    /** Computes y, calls p->loss, and computes all gradients (again, where a device failed), with
+     *  the bits of sherd__network_learn. Returns SHERD_EUNSUPPORTED where it cannot compute this
+     *  network or batch: sherd__network_learn then makes the pass. Errors of p->loss. */
+    int (*run)(void *ctx, const sherd__network_pass *p, sherd_diag *d);
+    void (*free)(void *ctx);
+    void *ctx;
+} sherd__elsewhere;
+/** Makes sherd__network_learn with layers that are computed by `by`. Hooks are called for all
+ *  layers before the pass, and for all after it. SHERD_EUNSUPPORTED as above; the hooks before the
+ *  pass may have been called then. */
+int sherd__network_learn_by(sherd__network *n, const sherd__elsewhere *by,
+                            const sherd__batch *batch, sherd__learnt *out,
+                            sherd_diag *d) SHERD_MUST;
 /** A step of an optimiser at a rate. keep: the gradient is needed afterwards. */
 typedef struct sherd__network_update {
     sherd__optimiser *optimiser;
     double rate;
     bool keep;
 } sherd__network_update;
-/** The cost and the outputs y of a batch, as sherd__network_learn returns them. */
-typedef struct sherd__learnt {
-    double cost;
-    const double *y;
-} sherd__learnt;
 /**
  * Makes sherd__network_learn and one step of the optimiser (the step is started here),
  * with the same bits as two separate calls. If products are computed on this machine and there are

@@ -49,18 +49,25 @@ static int check_kept(const sherd__network *n, sherd__engine e, const sherd__bat
     return SHERD_OK;
 }
 
+static int check_size(const sherd__network *n, sherd_view x, sherd_diag *d)
+{
+    int err = sherd__view_check(x, "the batch", d);
+    if (err != 0) return err;
+    if (x.cols != n->size)
+        return sherd__fail(d, SHERD_ESHAPE, NULL,
+                           "the network takes %zu numbers an example, the batch has %zu", n->size,
+                           x.cols);
+    if (x.rows == 0 || x.rows > n->batch)
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "a batch of %zu examples: expected 1 to %zu",
+                           x.rows, n->batch);
+    return SHERD_OK;
+}
+
 static int check_batch(const sherd__network *n, sherd__engine e, const sherd__batch *b,
                        sherd_diag *d)
 {
-    int err = sherd__view_check(b->x, "the batch", d);
+    int err = check_size(n, b->x, d);
     if (err != 0) return err;
-    if (b->x.cols != n->size)
-        return sherd__fail(d, SHERD_ESHAPE, NULL,
-                           "the network takes %zu numbers an example, the batch has %zu", n->size,
-                           b->x.cols);
-    if (b->x.rows == 0 || b->x.rows > n->batch)
-        return sherd__fail(d, SHERD_ESHAPE, NULL, "a batch of %zu examples: expected 1 to %zu",
-                           b->x.rows, n->batch);
     if (n->dtype == SHERD_F32 && (!sherd__local_is(e.products) || e.maps))
         return sherd__fail(d, SHERD_EUNSUPPORTED, "products by nodes and in fixed point take f64",
                            "a network of f32 is computed on this machine, in floats");
@@ -264,22 +271,30 @@ int sherd__network_forward(sherd__network *n, sherd__engine e, const sherd__batc
     return err;
 }
 
+/* Computes the cost, and the gradient of outputs. */
+static int lose(const passing *w, double *c, sherd_diag *d)
+{
+    const sherd__network *n = w->n;
+    const void *out = output_of(n, w->input);
+    int err = n->dtype == SHERD_F32 ? sherd__loss_gradient32(n->loss, out, w->input.rows, n->width,
+                                                             w->b->targets, c, n->delta[0], d)
+                                    : sherd__loss_gradient(n->loss, out, w->input.rows, n->width,
+                                                           w->b->targets, c, n->delta[0], d);
+    if (err != 0) return err;
+    *c += l2_cost(n);
+    return n->steady || isfinite(*c)
+               ? SHERD_OK
+               : sherd__fail(d, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
+                             "the loss is %g: training diverged", *c);
+}
+
 /* Makes the forward pass, the loss and the backward pass. `how` NULL: gradients only. */
 static int pass(const passing *w, const sherd__layer_update *how, double *c, sherd_diag *d)
 {
     sherd__network *n = w->n;
     int err = run_forward(w, false, true, d);
-    const void *out = output_of(n, w->input);
+    if (err == 0) err = lose(w, c, d);
     if (err != 0) return err;
-    err = n->dtype == SHERD_F32 ? sherd__loss_gradient32(n->loss, out, w->input.rows, n->width,
-                                                         w->b->targets, c, n->delta[0], d)
-                                : sherd__loss_gradient(n->loss, out, w->input.rows, n->width,
-                                                       w->b->targets, c, n->delta[0], d);
-    if (err != 0) return err;
-    *c += l2_cost(n);
-    if (!n->steady && !isfinite(*c))
-        return sherd__fail(d, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
-                           "the loss is %g: training diverged", *c);
     const bool begins = updates(n, w->e, how);
     if (begins) sherd__optimiser_begin(how->optimiser);
     err = run_backward(n, w->e, w->b, w->input, how, d);
@@ -300,6 +315,53 @@ static int learn(sherd__network *n, sherd__engine e, const sherd__batch *batch,
     for (size_t i = 0; i < n->len; i++) sherd__products_release(&n->layers[i], e);
     if (err == 0)
         *out = (sherd__learnt){ c, widened_outputs(n, output_of(n, w.input), w.input.rows) };
+    return err;
+}
+
+/* ---- passes whose layers are computed elsewhere ---------------------------------------------- */
+
+typedef struct elsewhere {
+    passing w;
+    double cost;
+} elsewhere;
+
+static int lose_elsewhere(void *ctx, sherd_diag *d)
+{
+    elsewhere *e = ctx;
+    return lose(&e->w, &e->cost, d);
+}
+
+static bool has_known_mistake(const sherd__network *n)
+{
+    bool any = false;
+    for (size_t i = 0; i < n->len; i++) any = any || n->layers[i].bias_total;
+    return any;
+}
+
+int sherd__network_learn_by(sherd__network *n, const sherd__elsewhere *by,
+                            const sherd__batch *batch, sherd__learnt *out, sherd_diag *d)
+{
+    elsewhere e = { .w = { .n = n, .b = batch, .input = batch->x } };
+    const sherd__network_pass p = { .network = n,
+                                    .first = n->first,
+                                    .x = batch->x,
+                                    .y = n->outs[n->len - 1],
+                                    .dy = n->delta[0],
+                                    .loss = lose_elsewhere,
+                                    .ctx = &e };
+    if (n->dtype != SHERD_F64 || n->apart.take || batch->kept || !p.y || has_known_mistake(n))
+        return SHERD_EUNSUPPORTED;
+    int err = check_size(n, batch->x, d);
+    for (size_t i = n->first; i < n->len && err == 0; i++)
+        if (n->layers[i].cols > 0 && n->hooks.before_forward)
+            err = n->hooks.before_forward(n->hooks.ctx, i, d);
+    if (err == 0) err = by->run(by->ctx, &p, d);
+    for (size_t i = n->len; i-- > n->first && err == 0;) {
+        if (n->layers[i].cols == 0) continue;
+        add_l2(n, &n->layers[i]);
+        if (n->hooks.after_backward) err = n->hooks.after_backward(n->hooks.ctx, i, d);
+    }
+    if (err == 0) *out = (sherd__learnt){ e.cost, p.y };
     return err;
 }
 

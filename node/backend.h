@@ -60,6 +60,8 @@ typedef struct sherd__device_info {
  * result depends only on its row of the left operand and its column of the right one, not on other
  * rows or on its place. */
 #define SHERD__DOES_STEADY (1u << 31) /* of the node itself; not declared to peers */
+/* Likewise: it runs programs of kernels (node/backends/program.h). */
+#define SHERD__DOES_PROGRAMS (1u << 30)
 
 typedef struct sherd__device {
     char name[16]; /* kind of device: "cpu" */
@@ -99,6 +101,7 @@ typedef struct sherd__lender {
 } sherd__lender;
 
 typedef struct sherd__call sherd__call;
+typedef struct sherd__program sherd__program; /* node/backends/program.h */
 
 /** Computes c->task from blocks in the host's memory into c->out. Returns SHERD_ESHAPE,
  *  SHERD_EINVAL or SHERD_ERANGE where task and blocks disagree or a value is out of range, and
@@ -109,8 +112,10 @@ typedef int sherd__compute(void *ctx, const sherd__call *c, const sherd__fragmen
 /** One task on a device. The caller embeds it in its own struct. */
 struct sherd__call {
     /* Set by the caller before submit; valid and unchanged until done. */
-    const sherd__task *task;   /* passed sherd__task_check; the backend calls check_groups */
-    sherd__handle left, right; /* both of one device; right.id 0: the task has one operand */
+    const sherd__task *task;       /* passed sherd__task_check; the backend calls check_groups */
+    sherd__handle left, right;     /* both of one device; right.id 0: the task has one operand */
+    const sherd__program *program; /* in place of task, out and operands, on left.device, which
+                                      has SHERD__DOES_PROGRAMS; left.id and right.id are 0 */
     uint64_t owner;
     uint8_t *out;                 /* task->result.len bytes; written until done */
     sherd__executor *executor;    /* its drain calls done */

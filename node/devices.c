@@ -21,6 +21,7 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "node/backends/program.h"
 #include "node/check.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -67,6 +68,13 @@ bool sherd__devices_busy(const sherd__devices *ds)
     for (uint32_t i = 0; i < ds->count; i++) calls += ds->list[i].under_way + ds->list[i].running;
     pthread_mutex_unlock(&lock);
     return calls > 0;
+}
+
+void sherd__devices_without_programs(sherd__devices *ds, const sherd__device_state *on)
+{
+    pthread_mutex_lock(&lock);
+    ds->list[on->number].what.does &= ~SHERD__DOES_PROGRAMS;
+    pthread_mutex_unlock(&lock);
 }
 
 bool sherd__devices_lost(const sherd__devices *ds)
@@ -268,16 +276,25 @@ static double wait_of(const sherd__device_state *s, uint32_t needs, const sherd_
     return tasks / rate_of(&s->what, needs);
 }
 
-/* full_too: also a device that has as many calls as keep it busy. */
-static sherd__device_state *pick(sherd__devices *ds, uint32_t needs, bool full_too,
-                                 const sherd__block *left, const sherd__block *right, sherd_diag *d)
+/* What a call needs of a device, and its operands. run: the caller waits for it, and a device that
+ * is full takes it, too. */
+typedef struct asked {
+    uint32_t needs;
+    bool run;
+    operands in;                     /* left NULL: a program */
+    const sherd__device_state *only; /* NULL: any device */
+} asked;
+
+static sherd__device_state *pick(sherd__devices *ds, const asked *what, sherd_diag *d)
 {
+    const sherd__block *left = what->in.left, *right = what->in.right;
+    const uint32_t needs = what->needs;
     sherd__device_state *best = NULL;
     int why = SHERD_EUNSUPPORTED;
     for (uint32_t i = 0; i < ds->count; i++) {
         sherd__device_state *s = &ds->list[i];
-        if ((s->what.does & needs) != needs) continue;
-        bool full = !full_too && !s->lost && s->under_way >= s->what.depth;
+        if ((s->what.does & needs) != needs || (what->only && what->only != s)) continue;
+        bool full = !what->run && !s->lost && s->under_way >= s->what.depth;
         if (why != SHERD_EBUSY) why = full ? SHERD_EBUSY : SHERD_EDEVICE;
         if (s->lost || full) continue;
         if (!best || wait_of(s, needs, left, right) < wait_of(best, needs, left, right)) best = s;
@@ -307,14 +324,6 @@ static void count_use(sherd__block *b, const sherd__device_state *on, const sher
     if (r && r->handle.id == h->id) r->calls = (uint32_t)((int)r->calls + by);
 }
 
-/* What a call needs of a device, and its operands. run: the caller waits for it, and a device that
- * is full takes it, too. */
-typedef struct asked {
-    uint32_t needs;
-    bool run;
-    operands in;
-} asked;
-
 /* Submits the call to the device that fits best. */
 static int submit(sherd__devices *ds, sherd__call *c, const asked *what, sherd__device_state **on,
                   sherd_diag *d)
@@ -322,14 +331,14 @@ static int submit(sherd__devices *ds, sherd__call *c, const asked *what, sherd__
     sherd__block *left = what->in.left, *right = what->in.right;
     const bool run = what->run;
     for (;;) {
-        sherd__device_state *s = pick(ds, what->needs, run, left, right, d);
+        sherd__device_state *s = pick(ds, what, d);
         if (!s) return d->code;
-        c->right = (sherd__handle){ .id = 0 };
-        c->memory = !ds->backend->wait && left->lending ? &left->lending->from : NULL;
+        c->left = c->right = (sherd__handle){ .device = s->number };
+        c->memory = left && !ds->backend->wait && left->lending ? &left->lending->from : NULL;
         c->derived[0] = c->derived[1] = 0;
-        int err = hold(ds, s, c, what->in, 0, d);
+        int err = left ? hold(ds, s, c, what->in, 0, d) : SHERD_OK;
         if (!err && right) err = hold(ds, s, c, what->in, 1, d);
-        if (!err) make_room(s, c->task->result.len, left, right);
+        if (!err) make_room(s, left ? c->task->result.len : c->program->memory, left, right);
         if (!err) {
             err = ds->backend->submit(ds->ctx, c, d);
             for (int i = 0; i < 2; i++)
@@ -366,7 +375,7 @@ int sherd__devices_submit(sherd__devices *ds, sherd__call *c, sherd__block *left
                           sherd__block *right, sherd__device_state **on, sherd_diag *d)
 {
     pthread_mutex_lock(&lock);
-    const asked what = { sherd__task_needs(c->task, left->fragment), false, { left, right } };
+    const asked what = { sherd__task_needs(c->task, left->fragment), false, { left, right }, NULL };
     int err = submit(ds, c, &what, on, d);
     pthread_mutex_unlock(&lock);
     return err;
@@ -419,13 +428,15 @@ static int run(sherd__devices *ds, const sherd__device_run *r, operands in, outc
                sherd_diag *d)
 {
     running u = { .call = { .task = r->task,
+                            .program = r->program,
                             .owner = r->owner,
                             .out = r->out,
                             .executor = r->executor,
                             .done = on_ran } };
     sherd__device_state *on;
-    const asked what = { sherd__task_needs(r->task, r->left) | (r->steady ? SHERD__DOES_STEADY : 0),
-                         true, in };
+    const uint32_t needs = r->program ? SHERD__DOES_PROGRAMS | SHERD__DOES_F64 | SHERD__DOES_MAPS
+                                      : sherd__task_needs(r->task, r->left);
+    const asked what = { needs | (r->steady ? SHERD__DOES_STEADY : 0), true, in, r->only };
     *how = (outcome){ .again = false };
     pthread_mutex_lock(&lock);
     enter(ds, r);
@@ -470,7 +481,7 @@ int sherd__devices_run(sherd__devices *ds, const sherd__device_run *r, sherd_dia
     int err;
     assert(ds->backend->wait);
     do {
-        err = run(ds, r, (operands){ &left, r->right ? &right : NULL }, &how, d);
+        err = run(ds, r, (operands){ r->left ? &left : NULL, r->right ? &right : NULL }, &how, d);
         failures += how.again && !how.lost && !how.cramped;
     } while (err == SHERD_EBUSY || how.cramped ||
              (err && how.again && failures <= SHERD__DEVICES_FAILURES));

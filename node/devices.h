@@ -58,6 +58,8 @@ double sherd__devices_gflops(const sherd__devices *ds, uint32_t needs);
 uint32_t sherd__devices_depth(const sherd__devices *ds);
 /** Returns whether a call is in progress. */
 bool sherd__devices_busy(const sherd__devices *ds);
+/** Marks a device as one that runs no programs. */
+void sherd__devices_without_programs(sherd__devices *ds, const sherd__device_state *on);
 /** Returns whether no device is left. */
 bool sherd__devices_lost(const sherd__devices *ds);
 /**
@@ -83,8 +85,10 @@ bool sherd__lending_relieve(sherd__lending *l);
 /** Drops all handles of a block. */
 void sherd__devices_drop(sherd__block *b);
 
-/** A task that is computed while the caller waits. All pointers are borrowed. */
+/** A task or a program that is computed while the caller waits. All pointers are borrowed. */
 typedef struct sherd__device_run {
+    const sherd__program *program;   /* in place of task, operands and out */
+    const sherd__device_state *only; /* the device that is to compute it; NULL: any */
     const sherd__task *task;
     sherd__fragment *left, *right;
     uint64_t owner;
@@ -94,9 +98,10 @@ typedef struct sherd__device_run {
 } sherd__device_run;
 
 /**
- * Computes a task and waits for it. It is tried again where a device fails, and starts although the
- * devices may have as many calls as keep them busy. Where it finds no memory beside other calls of
- * this function, it is tried again when these have ended. The operands are held for this call only.
+ * Computes a task or runs a program, and waits for it. It is tried again where a device fails, and
+ * starts although the devices may have as many calls as keep them busy. Where it finds no memory
+ * beside other calls of this function, it is tried again when these have ended. Operands are held
+ * for this call only.
  *
  * Errors: as sherd__devices_submit, but for SHERD_EBUSY; errors of the call.
  */

@@ -16,6 +16,7 @@
 #include "matrix/exact.h"
 #include "matrix/fixed.h"
 #include "matrix/view.h"
+#include "node/programs.h"
 
 typedef struct products {
     sherd__products of;
@@ -280,12 +281,18 @@ static int make_own(void *ctx, unsigned bits, sherd_multiplier *out, sherd_diag 
     return make(ctx, true, bits, out, d);
 }
 
+static int make_programs(void *ctx, unsigned bits, sherd__elsewhere *out, sherd_diag *d)
+{
+    const sherd__products *p = ctx;
+    return sherd__programs_new(out, p->devices, p->owner, bits, d);
+}
+
 sherd__arithmetic sherd__products_arithmetic(sherd__products *p)
 {
-    return (sherd__arithmetic){ make_any, p };
+    return (sherd__arithmetic){ .multiplier = make_any, .elsewhere = make_programs, .ctx = p };
 }
 
 sherd__arithmetic sherd__products_own(sherd__products *p)
 {
-    return (sherd__arithmetic){ make_own, p };
+    return (sherd__arithmetic){ .multiplier = make_own, .ctx = p };
 }

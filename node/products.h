@@ -1,9 +1,10 @@
 /*
- * Products of passes of training on a node's devices. A pass computes on its own thread, and this
- * multiplier passes each product of it to a device as a task of the backend: its operands are held
- * for the product only, and the pass waits for the result. Everything else of a pass, element by
- * element, is computed on the host. A backend that computes in the host's memory gives a multiplier
- * of its own, which reads operands in place (sherd__backend.multiplier).
+ * What computes passes of training on a node's devices. A backend that computes in the host's
+ * memory gives a multiplier of its own, which reads operands in place (sherd__backend.multiplier).
+ * Otherwise a device computes whole passes (node/programs.h), or this multiplier gives each
+ * product of a pass to a device as a task: its operands are held for the product only, and the
+ * pass, on its own thread, waits for the result. Everything else of the pass is then computed on
+ * the host.
  *
  * In fixed point, products have the same bits on every device and on the host. So where a device
  * has no room for a product, does not compute its kind, or fails repeatedly, the host computes it.

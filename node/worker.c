@@ -18,6 +18,7 @@
 #include "crypto/fragment_make.h"
 #include "crypto/seed.h"
 #include "node/check.h"
+#include "node/programs.h"
 #include "node/worker_state.h"
 
 /* --- tasks ------------------------------------------------------------------------------- */
@@ -696,7 +697,8 @@ int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt)
     if (!list) list = opt->backend->devices(opt->backend_ctx, &count);
     sherd__devices_init(&w->devices, opt->backend, opt->backend_ctx, list, count);
     w->depth = depth_of(w);
-    int err = sherd__pool_new(&w->pool, opt->memory);
+    int err = sherd__programs_test(&w->devices, NULL);
+    if (!err) err = sherd__pool_new(&w->pool, opt->memory);
     if (!err && opt->passes > 1 && !opt->backend->multiplier)
         err = sherd__team_new(&w->team, opt->passes);
     if (err) {

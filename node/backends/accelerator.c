@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/diag.h"
 #include "node/backends/accelerator_internal.h"
+#include "node/backends/program.h"
 #include "node/check.h"
 
 #define CALLS_MAX 64u  /* waiting and in progress on a device */
@@ -125,7 +126,7 @@ static void end_call(accelerator_device *v, sherd__call *c, int err, bool abando
     v->calls--;
     v->of->ended++;
     if (!abandoned) {
-        left->calls--;
+        if (left) left->calls--;
         if (right) right->calls--;
         release(left);
         if (right != left) release(right);
@@ -151,8 +152,9 @@ int sherd__accelerator_submit(void *ctx, sherd__call *c, sherd_diag *d)
 {
     accelerator *a = ctx;
     accelerator_block *left = block_of(&c->left), *right = block_of(&c->right);
-    accelerator_device *v = left->on;
-    if (left->owner != c->owner || (right && (right->owner != c->owner || right->on != v)))
+    accelerator_device *v = left ? left->on : &a->devices[c->left.device];
+    if ((left && left->owner != c->owner) ||
+        (right && (right->owner != c->owner || right->on != v)))
         return sherd__fail(d, SHERD_EINVAL, NULL, "a block belongs to another session or device");
     pthread_mutex_lock(&a->lock);
     int err = v->lost                 ? sherd__fail(d, SHERD_EDEVICE, NULL, "%s", v->why)
@@ -167,7 +169,7 @@ int sherd__accelerator_submit(void *ctx, sherd__call *c, sherd_diag *d)
         c->backend[0] = NULL;
         c->backend[1] = left;
         c->backend[2] = right;
-        left->calls++;
+        if (left) left->calls++;
         if (right) right->calls++;
         v->calls++;
         if (v->first) v->last->backend[0] = c;
@@ -242,7 +244,15 @@ static double seconds_of(const accelerator_device *v, const sherd__call *c)
     if (v->what->residue_gflops > 0 && (rate < 1e-3 || v->what->residue_gflops < rate))
         rate = v->what->residue_gflops;
     if (v->what->byte_gops > 0 && v->what->byte_gops < rate) rate = v->what->byte_gops;
-    return sherd__task_flops(c->task, left->from) / (1e9 * (rate > 0.1 ? rate : 0.1));
+    const double flops = left ? sherd__task_flops(c->task, left->from) : c->program->flops;
+    return flops / (1e9 * (rate > 0.1 ? rate : 0.1));
+}
+
+void sherd__accelerator_excuse(accelerator_lane *l, double seconds)
+{
+    pthread_mutex_lock(&l->on->of->lock);
+    if (l->deadline > 0) l->deadline += seconds;
+    pthread_mutex_unlock(&l->on->of->lock);
 }
 
 /* Computes a call. The lock is held before and after. */
@@ -257,7 +267,8 @@ static void run_call(accelerator_lane *l, sherd__call *c)
     const double from = c->clock ? c->clock() : 0;
     int err = atomic_load(&c->cancelled)
                   ? sherd__fail(&d, SHERD_EINTERRUPTED, NULL, "the task was cancelled")
-                  : sherd__accelerator_compute(l, c, c->backend[1], c->backend[2], &d);
+              : c->program ? sherd__accelerator_run(l, c, &d)
+                           : sherd__accelerator_compute(l, c, c->backend[1], c->backend[2], &d);
     c->took_us = c->clock ? 1e6 * (c->clock() - from) : 0;
     pthread_mutex_lock(&a->lock);
     l->call = NULL;
@@ -373,14 +384,39 @@ const sherd__device *sherd__accelerator_devices(void *ctx, uint32_t *count)
 
 static void describe(accelerator_device *v)
 {
-    *v->what = (sherd__device){ .threads = v->driver.units,
-                                .does = SHERD__DOES_RESIDUES | SHERD__DOES_BYTES |
-                                        (v->driver.f64 ? SHERD__DOES_F64 | SHERD__DOES_MAPS : 0),
-                                .memory = v->driver.memory,
-                                .cell = (uint64_t)16 << 20,
-                                .depth = 2 * ACCELERATOR_LANES };
+    *v->what = (sherd__device){
+        .threads = v->driver.units,
+        .does = SHERD__DOES_RESIDUES | SHERD__DOES_BYTES |
+                (v->driver.f64 ? SHERD__DOES_F64 | SHERD__DOES_MAPS | SHERD__DOES_PROGRAMS : 0),
+        .memory = v->driver.memory,
+        .cell = (uint64_t)16 << 20,
+        .depth = 2 * ACCELERATOR_LANES
+    };
     snprintf(v->what->name, sizeof v->what->name, "%s", v->of->driver->name);
     snprintf(v->what->core, sizeof v->what->core, "%s", v->driver.model);
+}
+
+/* Starts every kernel once, without work: drivers load or compile a kernel when it is first
+ * started. The grid is wide, because PoCL 3.1 compiles a kernel again for a wider one, up to 65,535
+ * items a side, and ends the process if another queue runs it at that time. */
+static int load_kernels(accelerator_lane *l, sherd_diag *d)
+{
+    const uint64_t len = 4096;
+    const uint32_t groups[2] = { 65535 / SHERD__GROUP, 1 };
+    const sherd__kernel_job none = { .n = 0 };
+    sherd__kernel_memory m = { .bad = l->bad };
+    int err = sherd__accelerator_reserve(l->on, len, d);
+    if (err) return err;
+    err = sherd__lane_memory(l, len, &m.out, d);
+    m.left = m.right = m.out;
+    for (uint32_t k = l->on->driver.f64 ? 0 : SHERD__KERNEL_RESIDUES;
+         k < SHERD__KERNELS_OWN && !err; k++)
+        err = sherd__lane_launch(l, (sherd__kernel)k, &m, &none, groups, d);
+    if (!err) err = sherd__lane_finish(l, d);
+    if (m.out) sherd__accelerator_forget(l, m.out, len);
+    sherd__accelerator_unreserve(l->on, len);
+    sherd__accelerator_evict(l, 0);
+    return err;
 }
 
 static int open_device(accelerator_device *v, const sherd__backend_options *opt, sherd_diag *d)
@@ -391,7 +427,8 @@ static int open_device(accelerator_device *v, const sherd__backend_options *opt,
         err = sherd__lane_open(&v->lanes[i], v, opt->threads, d);
     if (err) return err;
     pthread_mutex_lock(&v->lanes[0].busy);
-    err = sherd__accelerator_selftest(v, opt, d);
+    err = load_kernels(&v->lanes[0], d);
+    if (!err) err = sherd__accelerator_selftest(v, opt, d);
     sherd__accelerator_evict(&v->lanes[0], 0);
     pthread_mutex_unlock(&v->lanes[0].busy);
     return err;

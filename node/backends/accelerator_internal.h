@@ -133,6 +133,20 @@ typedef struct accelerator_run {
     double load; /* started since the lane was waited for; 1: as much as may be */
 } accelerator_run;
 
+/** Runs a call's program on a lane. Errors: those of sherd__accelerator_compute, those of the
+ *  program's call, and SHERD_ERANGE for a number that is not finite. */
+int sherd__accelerator_run(accelerator_lane *l, const sherd__call *c, sherd_diag *d);
+/** Starts a kernel with an item for each of job->n numbers. */
+int sherd__accelerator_each(accelerator_run *r, sherd__kernel kernel, const sherd__kernel_job *job,
+                            sherd_diag *d);
+/** Computes a product, by the library if that is faster. What it does not compute, kernels do. */
+int sherd__accelerator_multiply(accelerator_run *r, accelerator_kind kind, sherd__kernel_job *job,
+                                sherd_diag *d);
+/** Waits for the launches; returns SHERD_ERANGE with this message where one found a value out of
+ *  range. */
+int sherd__accelerator_checked(accelerator_run *r, const char *why, sherd_diag *d);
+/** Gives the call on a lane more time: what it did was not work of the device. */
+void sherd__accelerator_excuse(accelerator_lane *l, double seconds);
 /** Before work is started: ends a call that was cancelled, and waits for the lane where it would
  *  have more to do than it may. */
 int sherd__accelerator_pace(accelerator_run *r, double load, sherd_diag *d);

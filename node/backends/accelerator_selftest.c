@@ -217,7 +217,7 @@ static int test_maps(accelerator_trial *t, sherd_diag *d)
         sherd__trial_end(t);
         all &= same;
     }
-    if (!all) t->lane->on->what->does &= ~SHERD__DOES_MAPS;
+    if (!all) t->lane->on->what->does &= ~(SHERD__DOES_MAPS | SHERD__DOES_PROGRAMS);
     return err;
 }
 

@@ -13,7 +13,8 @@
 #include "sherd/mat.h"
 #include "sherd/op.h"
 
-#define LAUNCH_FLOPS 2e10                 /* of one launch */
+#define LAUNCH_FLOPS 2e10 /* of one launch */
+#define FEW_GROUPS 128u   /* side by side, of operations on values, unless these are very many */
 #define LAUNCH_ROWS ((uint64_t)64 * 4096) /* CUDA has at most 65,535 groups in y */
 
 /* The kernels name kinds of values and operations by numbers of their own. */
@@ -36,6 +37,17 @@ static int launch(accelerator_run *r, sherd__kernel kernel, const sherd__kernel_
                                           r->out, r->lane->bad };
     const uint32_t groups[2] = { (uint32_t)x, (uint32_t)y };
     return sherd__lane_launch(r->lane, kernel, &memory, job, groups, d);
+}
+
+int sherd__accelerator_each(accelerator_run *r, sherd__kernel kernel, const sherd__kernel_job *job,
+                            sherd_diag *d)
+{
+    const uint64_t groups = (job->n + SHERD__GROUP - 1) / SHERD__GROUP;
+    const uint64_t most = groups / FEW_GROUPS < 65535 ? FEW_GROUPS : (uint64_t)1 << 20;
+    sherd__kernel_job each = *job;
+    each.row = groups < most ? groups : most;
+    return groups ? launch(r, kernel, &each, each.row, (groups + each.row - 1) / each.row, d)
+                  : SHERD_OK;
 }
 
 int sherd__accelerator_pace(accelerator_run *r, double load, sherd_diag *d)
@@ -67,9 +79,8 @@ static int multiply_rows(accelerator_run *r, sherd__kernel kernel, sherd__kernel
     return SHERD_OK;
 }
 
-/* Computes a product by the library if that is faster. What it does not compute, kernels do. */
-static int multiply(accelerator_run *r, accelerator_kind kind, sherd__kernel_job *job,
-                    sherd_diag *d)
+int sherd__accelerator_multiply(accelerator_run *r, accelerator_kind kind, sherd__kernel_job *job,
+                                sherd_diag *d)
 {
     static const sherd__kernel kernels[KINDS] = { SHERD__KERNEL_F64, SHERD__KERNEL_RESIDUES,
                                                   SHERD__KERNEL_BYTES };
@@ -128,7 +139,7 @@ static int multiply_groups(accelerator_run *r, uint32_t q, sherd_diag *d)
         const sherd__group u = sherd__group_at(left, g, NULL), v = sherd__group_at(right, g, NULL);
         job.n = job.window ? t->result.rows : transposed ? u.cols : u.rows;
         job.k = v.rows;
-        int err = multiply(r, t->primes_len ? KIND_RESIDUES : KIND_F64, &job, d);
+        int err = sherd__accelerator_multiply(r, t->primes_len ? KIND_RESIDUES : KIND_F64, &job, d);
         if (err) return err;
         job.left_at += u.rows * u.cols * wa;
         job.right_at += v.rows * v.cols * wb;
@@ -154,7 +165,7 @@ static int multiply_bytes(accelerator_run *r, uint32_t q, sherd_diag *d)
                               .right_strip = t->primes_len * right,
                               .prime = t->primes[q],
                               .transposed = t->op == SHERD__OP_MULTIPLY_T };
-    return multiply(r, KIND_BYTES, &job, d);
+    return sherd__accelerator_multiply(r, KIND_BYTES, &job, d);
 }
 
 static int map(accelerator_run *r, sherd_diag *d)
@@ -162,8 +173,6 @@ static int map(accelerator_run *r, sherd_diag *d)
     const sherd__task *t = r->task;
     const sherd__fragment_info *a = sherd__fragment_info_of(r->left->from);
     const sherd__fragment_info *b = r->right ? sherd__fragment_info_of(r->right->from) : NULL;
-    const uint64_t groups = (a->rows * a->cols + SHERD__GROUP - 1) / SHERD__GROUP;
-    const uint64_t x = groups < (1u << 20) ? groups : 1u << 20;
     const sherd__kernel_job job = { .left_at = 8 * (uint64_t)a->groups,
                                     .right_at = b ? 8 * (uint64_t)b->groups : 0,
                                     .n = a->rows * a->cols,
@@ -171,7 +180,7 @@ static int map(accelerator_run *r, sherd_diag *d)
                                     .right_type = b ? b->dtype : 0,
                                     .out_type = t->result.dtype,
                                     .op = t->op };
-    return launch(r, SHERD__KERNEL_MAP, &job, x, (groups + x - 1) / x, d);
+    return sherd__accelerator_each(r, SHERD__KERNEL_MAP, &job, d);
 }
 
 static int run(accelerator_run *r, sherd_diag *d)
@@ -185,14 +194,20 @@ static int run(accelerator_run *r, sherd_diag *d)
     return err;
 }
 
-/* Copies the result to the caller's memory, if there is any (a measurement has none). */
-static int fetch(accelerator_run *r, sherd_diag *d)
+int sherd__accelerator_checked(accelerator_run *r, const char *why, sherd_diag *d)
 {
     uint32_t bad = 0;
     int err = sherd__lane_read(r->lane, r->lane->bad, 0, (uint8_t *)&bad, sizeof bad, d);
-    if (!err && bad)
-        return sherd__fail(d, SHERD_ERANGE, NULL,
-                           "a value is not below its prime, or is an integer beyond 2^53");
+    return !err && bad ? sherd__fail(d, SHERD_ERANGE, NULL, "%s", why) : err;
+}
+
+/* Copies the result to the caller's memory, if there is any (a measurement has none). */
+static int fetch(accelerator_run *r, sherd_diag *d)
+{
+    int err =
+        sherd__accelerator_checked(r,
+                                   "a value is not below its prime, or is an integer beyond 2^53",
+                                   d);
     return err || !r->call->out
                ? err
                : sherd__lane_read(r->lane, r->out, 0, r->call->out, r->task->result.len, d);

@@ -14,6 +14,7 @@ SHERD__EMBED(sherd__text_dialect, "core/kernel.h");
 SHERD__EMBED(sherd__text_funcs, "matrix/funcs_kernels.h");
 SHERD__EMBED(sherd__text_job, ROOM "job.h");
 SHERD__EMBED(sherd__text_maps, ROOM "maps.h");
+SHERD__EMBED(sherd__text_layers, ROOM "layers.h");
 SHERD__EMBED(sherd__text_f64, ROOM "product_f64.h");
 SHERD__EMBED(sherd__text_residues, ROOM "product_residues.h");
 SHERD__EMBED(sherd__text_bytes, ROOM "product_bytes.h");
@@ -21,6 +22,9 @@ SHERD__EMBED(sherd__text_tile, ROOM "tile.h");
 
 const char *const sherd__kernel_names[SHERD__KERNELS] = {
     [SHERD__KERNEL_MAP] = "sherd__kernel_map",
+    [SHERD__KERNEL_LAYER] = "sherd__kernel_layer",
+    [SHERD__KERNEL_PEAK] = "sherd__kernel_peak",
+    [SHERD__KERNEL_COLUMNS] = "sherd__kernel_columns",
     [SHERD__KERNEL_F64] = "sherd__kernel_product_f64",
     [SHERD__KERNEL_RESIDUES] = "sherd__kernel_product_residues",
     [SHERD__KERNEL_BYTES] = "sherd__kernel_product_bytes",
@@ -37,6 +41,7 @@ static const struct {
     { sherd__text_funcs, sherd__text_funcs_end },
     { sherd__text_job, sherd__text_job_end },
     { sherd__text_maps, sherd__text_maps_end },
+    { sherd__text_layers, sherd__text_layers_end },
     { sherd__text_f64, sherd__text_f64_end },
     { sherd__text_tile, sherd__text_tile_end },
     { sherd__text_residues, sherd__text_residues_end },

@@ -5,9 +5,13 @@
 
 #include <stddef.h>
 
-/** Kernels, by the functions of node/backends/kernels. */
+/** Kernels, by the functions of node/backends/kernels. Those up to that of float64 need a device
+ *  that has it. */
 typedef enum sherd__kernel {
     SHERD__KERNEL_MAP,
+    SHERD__KERNEL_LAYER,
+    SHERD__KERNEL_PEAK,
+    SHERD__KERNEL_COLUMNS,
     SHERD__KERNEL_F64,
     SHERD__KERNEL_RESIDUES,
     SHERD__KERNEL_BYTES,
@@ -26,7 +30,7 @@ typedef struct sherd__kernels_part {
     size_t len;
 } sherd__kernels_part;
 
-#define SHERD__KERNELS_PARTS 10u
+#define SHERD__KERNELS_PARTS 11u
 /** Returns part i of the source, which is all parts in their order. */
 sherd__kernels_part sherd__kernels_part_at(size_t i);
 

@@ -181,7 +181,7 @@ static int lane_new(void *ctx, void **out, sherd_diag *d)
     l->on = v;
     l->queue = v->api.CreateCommandQueue(v->context, v->id, 0, &code);
     for (size_t i = 0; i < SHERD__KERNELS_OWN && !code; i++) {
-        if (!v->f64 && (i == SHERD__KERNEL_F64 || i == SHERD__KERNEL_MAP)) continue;
+        if (!v->f64 && i <= SHERD__KERNEL_F64) continue;
         l->kernels[i] = v->api.CreateKernel(v->program, sherd__kernel_names[i], &code);
     }
     int err = check(code, "cannot create a queue of the device", d);

@@ -25,6 +25,26 @@ enum {
     KERNEL_RESIDUES = 32
 };
 
+/* Operations of layers.h. For a convolution, job.wide and job.count are the windows in a row of an
+ * image and in an image; for a pool the outputs of one channel. LEFT, RIGHT, MORE and BIASES are
+ * what is at these positions. */
+enum {
+    KERNEL_CONVERT = 1,  /* LEFT, of left_type, in float64 */
+    KERNEL_TRANSPOSE,    /* LEFT, a matrix of k rows and m columns; `transposed` is set */
+    KERNEL_QUANTISE,     /* LEFT in fixed point, whose exponent is at RIGHT */
+    KERNEL_UNSCALE,      /* sums LEFT of products of fixed point, as numbers; exponents of both
+                            operands are at RIGHT and MORE. k: with biases BIASES, of m columns */
+    KERNEL_SIGMOID_DOWN, /* RIGHT times the slope of an activation whose result is LEFT */
+    KERNEL_TANH_DOWN,
+    KERNEL_RELU_DOWN,
+    KERNEL_WINDOWS,      /* the windows of images LEFT (matrix/windows.h) */
+    KERNEL_WINDOWS_DOWN, /* windows LEFT, added up where they overlap */
+    KERNEL_MAX,          /* the maximum of each square of LEFT */
+    KERNEL_MAX_DOWN,     /* the gradients RIGHT of the maxima of LEFT, at their places */
+    KERNEL_MEAN,
+    KERNEL_MEAN_DOWN /* the gradients RIGHT of means, divided among their squares */
+};
+
 /* Rows and columns of a tile of a result, and the numbers of each operand's line that are in the
  * group's memory at a time. */
 enum { KERNEL_TILE = 64, KERNEL_DEPTH = 16 };
@@ -37,7 +57,9 @@ enum { KERNEL_RANGE = 512 };
 typedef struct sherd__kernel_job {
     uint64_t left_at, right_at, out_at;
     uint64_t n, k, m;
-    uint64_t row; /* the first row of the result that is computed */
+    uint64_t row;                /* the first row of the result that is computed; for an operation
+                                    on n values: groups in x */
+    uint64_t more_at, biases_at; /* of layers.h */
     /* Bytes: from one strip of 16 lines to the next. */
     uint64_t left_strip, right_strip;
     uint32_t left_type, right_type, out_type;

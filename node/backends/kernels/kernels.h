@@ -8,6 +8,8 @@
 #include "node/backends/kernels/job.h"
 #include "node/backends/kernels/maps.h"
 
+#include "node/backends/kernels/layers.h"
+
 #include "node/backends/kernels/product_f64.h"
 
 #include "node/backends/kernels/tile.h"

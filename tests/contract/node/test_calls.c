@@ -18,6 +18,7 @@
 #include "matrix/local.h"
 #include "matrix/residue_limbs.h"
 #include "matrix/windows.h"
+#include "node/programs.h"
 #include "node/products.h"
 #include "tests/contract/node/backend_world.h"
 #include "tests/support/remote.h"
@@ -568,6 +569,17 @@ static void products_for_own_examples_do_not_depend_on_other_rows(void **s)
     sherd_multiplier_free(m);
 }
 
+static void devices_that_run_programs_compute_passes_with_the_bits_of_the_host(void **s)
+{
+    (void)s;
+    sherd__devices devices;
+    uint32_t count;
+    const sherd__device *list = backend_now->devices(backend_ctx, &count);
+    sherd__devices_init(&devices, backend_now, backend_ctx, list, count);
+    assert_int_equal(sherd__programs_test(&devices, NULL), SHERD_OK);
+    for (uint32_t i = 0; i < count; i++) assert_int_equal(devices.list[i].what.does, list[i].does);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -579,6 +591,7 @@ int main(void)
         ALL(blocks_of_another_owner_are_refused),
         ALL(a_call_cancelled_before_it_runs_ends_once),
         ALL(a_backend_computes_passes_in_one_of_two_ways),
+        ALL(devices_that_run_programs_compute_passes_with_the_bits_of_the_host),
         HOSTED(products_for_own_examples_do_not_depend_on_other_rows),
         EACH(a_call_cancelled_while_it_runs_ends_soon, 0),
         EACH(the_calls_of_a_lost_device_end_once_each, 1),

@@ -12,7 +12,7 @@ report $? "the PTX was made from these sources (else run tools/ptx, which needs 
 good=0
 grep -qx '.version 6.3' "$ptx" && grep -qx '.target sm_75' "$ptx" || good=1
 ! grep -E '(add|sub|mul|fma|div)\.f(32|64)' "$ptx" >err || good=1
-for kernel in map product_f64 product_residues product_bytes convert store centre reduce; do
+for kernel in map layer peak columns product_f64 product_residues product_bytes convert store centre reduce; do
     grep -qx ".visible .entry sherd__kernel_$kernel(" "$ptx" || good=1
 done
 report $good "drivers of CUDA 11 read it, and it has all kernels, without contraction"
@@ -46,7 +46,7 @@ else
     for arch in sm_75 sm_80 sm_89 sm_90 sm_100 sm_120; do
         ptxas --help | grep -q "'$arch'" || continue
         ptxas -v "-arch=$arch" -o kernels.cubin "$ptx" >"$arch.txt" 2>&1 &&
-            [ "$(grep -c ' 0 bytes spill stores' "$arch.txt")" = 8 ] || good=1
+            [ "$(grep -c ' 0 bytes spill stores' "$arch.txt")" = "$(grep -c '^.visible .entry' "$ptx")" ] || good=1
         cat "$arch.txt" >>err
     done
     [ -s sm_75.txt ] || [ -s sm_90.txt ] || good=1

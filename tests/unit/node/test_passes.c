@@ -166,23 +166,38 @@ static void if_all_devices_are_lost_the_sum_fails(void **s)
     stop();
 }
 
-/* A device has room for one product of the first layer: passes take turns, and none of their
- * products is left to the processor. */
-static void a_device_without_room_for_two_products_computes_one_at_a_time(void **s)
+/* Passes take turns on devices with little memory, and none of their work is left to the processor.
+ * Returns how many launches they take. */
+static unsigned one_at_a_time(uint64_t memory, bool programs)
 {
-    (void)s;
     unsigned launches[2];
     for (int small = 0; small < 2; small++) {
         sherd_diag d = { 0 };
-        start(small ? (uint64_t)3 << 19 : 0);
+        start(small ? memory : 0);
+        for (uint32_t i = 0; i < devices.count && !programs; i++)
+            sherd__devices_without_programs(&devices, &devices.list[i]);
         const unsigned before = on->launches();
         if (sum_with("fail", 1000000, &d)) fail_msg("%s", d.message);
         is_right();
         launches[small] = on->launches() - before;
         stop();
     }
-    assert_true(launches[0] >= 4 * SHARDS);
     assert_int_equal(launches[1], launches[0]);
+    return launches[0];
+}
+
+/* There is room for one product of the first layer. */
+static void a_device_without_room_for_two_products_computes_one_at_a_time(void **s)
+{
+    (void)s;
+    assert_true(one_at_a_time((uint64_t)3 << 19, false) >= 4 * SHARDS);
+}
+
+/* Parameters, the gradient and exponents take 2.1 MB. */
+static void a_device_without_room_for_two_programs_runs_one_at_a_time(void **s)
+{
+    (void)s;
+    assert_true(one_at_a_time((uint64_t)5 << 19, true) > 20 * SHARDS);
 }
 
 int main(void)
@@ -192,6 +207,7 @@ int main(void)
         OVER_CUDA(another_device_takes_over_from_a_lost_one),
         OVER_CUDA(if_all_devices_are_lost_the_sum_fails),
         OVER_CUDA(a_device_without_room_for_two_products_computes_one_at_a_time),
+        OVER_CUDA(a_device_without_room_for_two_programs_runs_one_at_a_time),
     };
     return cmocka_run_group_tests_name("node/passes", tests, fill, end);
 }
