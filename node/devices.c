@@ -77,6 +77,18 @@ void sherd__devices_without_programs(sherd__devices *ds, const sherd__device_sta
     pthread_mutex_unlock(&lock);
 }
 
+bool sherd__devices_run_programs(const sherd__devices *ds, const sherd__device_state *on)
+{
+    bool any = false;
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < ds->count; i++) {
+        const sherd__device_state *s = &ds->list[i];
+        any = any || ((!on || on == s) && !s->lost && s->what.does & SHERD__DOES_PROGRAMS);
+    }
+    pthread_mutex_unlock(&lock);
+    return any;
+}
+
 bool sherd__devices_lost(const sherd__devices *ds)
 {
     uint32_t lost = 0;
@@ -285,6 +297,8 @@ typedef struct asked {
     const sherd__device_state *only; /* NULL: any device */
 } asked;
 
+/* Returns the device that fits best. A program takes as long as many tasks, which wait behind it:
+ * a device gets no more of them than keep it busy. */
 static sherd__device_state *pick(sherd__devices *ds, const asked *what, sherd_diag *d)
 {
     const sherd__block *left = what->in.left, *right = what->in.right;
@@ -294,7 +308,8 @@ static sherd__device_state *pick(sherd__devices *ds, const asked *what, sherd_di
     for (uint32_t i = 0; i < ds->count; i++) {
         sherd__device_state *s = &ds->list[i];
         if ((s->what.does & needs) != needs || (what->only && what->only != s)) continue;
-        bool full = !what->run && !s->lost && s->under_way >= s->what.depth;
+        bool full = !s->lost && (what->run ? !left && s->running >= s->what.depth
+                                           : s->under_way >= s->what.depth);
         if (why != SHERD_EBUSY) why = full ? SHERD_EBUSY : SHERD_EDEVICE;
         if (s->lost || full) continue;
         if (!best || wait_of(s, needs, left, right) < wait_of(best, needs, left, right)) best = s;
@@ -336,6 +351,12 @@ static int submit(sherd__devices *ds, sherd__call *c, const asked *what, sherd__
         c->left = c->right = (sherd__handle){ .device = s->number };
         c->memory = left && !ds->backend->wait && left->lending ? &left->lending->from : NULL;
         c->derived[0] = c->derived[1] = 0;
+        if (!left && s->what.memory && c->program->memory > s->what.memory)
+            return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
+                               "a program of %llu bytes for a device "
+                               "of %llu",
+                               (unsigned long long)c->program->memory,
+                               (unsigned long long)s->what.memory);
         int err = left ? hold(ds, s, c, what->in, 0, d) : SHERD_OK;
         if (!err && right) err = hold(ds, s, c, what->in, 1, d);
         if (!err) make_room(s, left ? c->task->result.len : c->program->memory, left, right);

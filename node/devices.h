@@ -58,6 +58,8 @@ double sherd__devices_gflops(const sherd__devices *ds, uint32_t needs);
 uint32_t sherd__devices_depth(const sherd__devices *ds);
 /** Returns whether a call is in progress. */
 bool sherd__devices_busy(const sherd__devices *ds);
+/** Returns whether a device runs programs; on NULL: any of them. */
+bool sherd__devices_run_programs(const sherd__devices *ds, const sherd__device_state *on);
 /** Marks a device as one that runs no programs. */
 void sherd__devices_without_programs(sherd__devices *ds, const sherd__device_state *on);
 /** Returns whether no device is left. */

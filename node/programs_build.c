@@ -18,8 +18,9 @@
 #include "sherd/op.h"
 
 #define ALIGNED 256u
-#define READS 4096u /* of one item of a pool: more take too long */
-#define PEAKS 128u  /* groups that look for a peak: the last one reads what they found */
+#define READS 256u              /* of one item of a pool: more take too long */
+#define TERMS ((size_t)1 << 24) /* of a sum that a few items compute: likewise */
+#define PEAKS 128u /* groups that look for a peak: the last one reads what they found */
 
 /* An operand of products: whole numbers of at most `bound`, and where their exponent is. */
 typedef struct operand {
@@ -42,7 +43,6 @@ typedef struct builder {
     uint64_t exponents, partial;
     bool full; /* out of memory of the host, or a size wrapped */
     bool unsupported;
-    double flops;
 } builder;
 
 /* ---- steps and memory ------------------------------------------------------------------------ */
@@ -84,12 +84,13 @@ static uint64_t take(builder *b, size_t rows, size_t cols)
 
 static sherd__kernel_job *add_layer(builder *b, uint32_t op, uint64_t from, uint64_t to, size_t n)
 {
-    sherd__kernel_job *job = &add(b, SHERD__STEP_LAUNCH, SHERD__KERNEL_LAYER)->job;
-    job->op = op;
-    job->left_at = from;
-    job->out_at = to;
-    job->n = n;
-    return job;
+    sherd__program_step *s = add(b, SHERD__STEP_LAUNCH, SHERD__KERNEL_LAYER);
+    s->job.op = op;
+    s->job.left_at = from;
+    s->job.out_at = to;
+    s->job.n = n;
+    s->flops = 16 * (double)n; /* and more where squares are read: set_windows */
+    return &s->job;
 }
 
 static void add_copy(builder *b, int kind, uint64_t at, const void *host, size_t len)
@@ -100,9 +101,25 @@ static void add_copy(builder *b, int kind, uint64_t at, const void *host, size_t
     s->len = len;
 }
 
-static void set_windows(sherd__kernel_job *job, const sherd__layer *l)
+/* Returns how many numbers of squares an item reads. */
+static double reads_of(const sherd__layer *l)
+{
+    const size_t w = l->spec.window, own = l->cols == 0 ? w : 1;
+    const size_t step = l->spec.stride ? l->spec.stride : own, side = (w + step - 1) / step;
+    return (double)side * (double)side * (l->cols == 0 ? (double)w * (double)w : 1);
+}
+
+/* Describes the windows or squares of the layer's images in the last step. */
+static void set_windows(builder *b, const sherd__layer *l)
 {
     const bool pool = l->cols == 0;
+    if (b->full) return;
+    sherd__program_step *s = &b->to->steps[b->to->program.count - 1];
+    sherd__kernel_job *job = &s->job;
+    if (l->in.height > UINT32_MAX || l->in.width > UINT32_MAX || l->in.channels > UINT32_MAX ||
+        l->out.height > UINT32_MAX / l->out.width)
+        b->unsupported = true;
+    s->flops *= reads_of(l);
     job->height = (uint32_t)l->in.height;
     job->width = (uint32_t)l->in.width;
     job->channels = (uint32_t)l->in.channels;
@@ -130,6 +147,7 @@ static uint64_t add_exponent(builder *b, uint64_t from, size_t n)
     sherd__program_step *s = add(b, SHERD__STEP_LAUNCH, SHERD__KERNEL_PEAK);
     s->job = some;
     s->groups = some.count;
+    s->flops = 4 * (double)n;
     s = add(b, SHERD__STEP_LAUNCH, SHERD__KERNEL_PEAK);
     s->job = all;
     s->groups = 1;
@@ -172,13 +190,13 @@ static void add_product(builder *b, const operand *u, bool transposed, const ope
                                   .right_type = KERNEL_F64,
                                   .out_type = KERNEL_F64,
                                   .transposed = transposed };
+    s->flops = 2 * (double)n * (double)v->rows * (double)m;
     sherd__kernel_job *job = add_layer(b, KERNEL_UNSCALE, to, to, n * m);
     job->right_at = u->exponent;
     job->more_at = v->exponent;
     job->m = m;
     job->k = biases != NULL;
     job->biases_at = biases ? *biases : 0;
-    b->flops += 2 * (double)n * (double)v->rows * (double)m;
     if (!sherd__exact_in_f64(v->rows, u->bound, v->bound)) b->unsupported = true;
 }
 
@@ -207,8 +225,8 @@ static operand add_windows(builder *b, const sherd__layer *l, uint64_t x)
         from = whole.at;
         exponent = whole.exponent;
     }
-    sherd__kernel_job *job = add_layer(b, KERNEL_WINDOWS, from, to, rows * l->rows);
-    set_windows(job, l);
+    add_layer(b, KERNEL_WINDOWS, from, to, rows * l->rows);
+    set_windows(b, l);
     if (!cover) {
         exponent = add_exponent(b, to, rows * l->rows);
         add_quantised(b, to, to, rows * l->rows, exponent);
@@ -233,34 +251,28 @@ static void add_forward(builder *b, const sherd__layer *l, kept *k, const operan
     add_product(b, &k->left, false, &k->right, &biases, k->y);
 }
 
-/* The gradient of a pixel looks for the maxima of all squares that it is in. */
-static bool is_large(const sherd__layer *l)
-{
-    const size_t w = l->spec.window, step = l->spec.stride ? l->spec.stride : w;
-    const size_t side = w * ((w + step - 1) / step);
-    return w > READS || side * side > READS;
-}
-
 static void add_pool(builder *b, const sherd__layer *l, kept *k)
 {
     const size_t n = b->examples * size_of(l->out);
     const bool max = l->spec.kind == &sherd__layer_max_pool;
-    if (is_large(l)) b->unsupported = true;
+    if (reads_of(l) > READS) b->unsupported = true;
     k->y = take(b, b->examples, size_of(l->out));
-    set_windows(add_layer(b, max ? KERNEL_MAX : KERNEL_MEAN, k->x, k->y, n), l);
+    add_layer(b, max ? KERNEL_MAX : KERNEL_MEAN, k->x, k->y, n);
+    set_windows(b, l);
 }
 
 /* needed: the memory below must not change. */
 static void add_activation(builder *b, const sherd__layer *l, kept *k, bool needed)
 {
-    sherd__kernel_job *job = &add(b, SHERD__STEP_LAUNCH, SHERD__KERNEL_MAP)->job;
+    sherd__program_step *s = add(b, SHERD__STEP_LAUNCH, SHERD__KERNEL_MAP);
     k->y = needed ? take(b, b->examples, size_of(l->out)) : k->x;
-    *job = (sherd__kernel_job){ .left_at = k->x,
-                                .out_at = k->y,
-                                .n = b->examples * size_of(l->out),
-                                .left_type = KERNEL_F64,
-                                .out_type = KERNEL_F64,
-                                .op = l->spec.kind->op };
+    s->flops = 64 * (double)(b->examples * size_of(l->out));
+    s->job = (sherd__kernel_job){ .left_at = k->x,
+                                  .out_at = k->y,
+                                  .n = b->examples * size_of(l->out),
+                                  .left_type = KERNEL_F64,
+                                  .out_type = KERNEL_F64,
+                                  .op = l->spec.kind->op };
 }
 
 static void forward(builder *b, kept *layers, uint64_t x, operand whole)
@@ -296,6 +308,8 @@ static void add_gradients(builder *b, const sherd__layer *l, const kept *k, uint
     add_product(b, u, true, &d, NULL, weights);
     sherd__program_step *s = add(b, SHERD__STEP_LAUNCH, SHERD__KERNEL_COLUMNS);
     s->groups = (uint32_t)((l->cols + 15) / 16);
+    s->flops = 16 * (double)u->rows * (double)l->cols;
+    if (u->rows > TERMS) b->unsupported = true;
     s->job = (sherd__kernel_job){ .left_at = dy, .out_at = biases, .k = u->rows, .m = l->cols };
     add_copy(b, SHERD__STEP_READ, weights, l->weights_gradient, len * sizeof(double));
     add_copy(b, SHERD__STEP_READ, biases, l->biases_gradient, l->cols * sizeof(double));
@@ -307,8 +321,9 @@ static void add_gradients(builder *b, const sherd__layer *l, const kept *k, uint
     job->m = l->cols;
     const uint64_t down = is_conv(l) ? take(b, u->rows, l->rows) : *to;
     add_product(b, &d, false, &turned, NULL, down);
-    if (is_conv(l))
-        set_windows(add_layer(b, KERNEL_WINDOWS_DOWN, down, *to, b->examples * size_of(l->in)), l);
+    if (!is_conv(l)) return;
+    add_layer(b, KERNEL_WINDOWS_DOWN, down, *to, b->examples * size_of(l->in));
+    set_windows(b, l);
 }
 
 static void add_slope(builder *b, const sherd__layer *l, const kept *k, uint64_t dy)
@@ -326,7 +341,7 @@ static void add_pool_down(builder *b, const sherd__layer *l, const kept *k, uint
     sherd__kernel_job *job = add_layer(b, max ? KERNEL_MAX_DOWN : KERNEL_MEAN_DOWN, k->x, to,
                                        b->examples * size_of(l->in));
     job->right_at = dy;
-    set_windows(job, l);
+    set_windows(b, l);
 }
 
 static void backward(builder *b, const kept *layers, const uint64_t delta[2])
@@ -448,7 +463,6 @@ int sherd__pass_program_make(sherd__pass_program *out, const sherd__network_pass
     sherd__free(layers);
     out->program.steps = out->steps;
     out->program.memory = b.most;
-    out->program.flops = b.flops;
     return b.full ? SHERD_ENOMEM : b.unsupported ? SHERD_EUNSUPPORTED : SHERD_OK;
 }
 

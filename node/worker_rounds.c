@@ -103,7 +103,9 @@ void sherd__worker_poll(sherd__worker *w)
 void sherd__worker_start_round(sherd__worker *w, task *t)
 {
     sherd__client *c = t->client;
-    bool run_here = w->running_len == 0 && sherd__round_us(t->round) < SHERD__ROUND_INLINE_US;
+    /* Not over devices: a pass waits for them, and what they do not compute takes longer here. */
+    bool run_here = w->running_len == 0 && w->opt.backend->multiplier &&
+                    sherd__round_us(t->round) < SHERD__ROUND_INLINE_US;
     sherd__round_begin(t->round);
     if (!run_here) {
         int err = sherd__worker_submit(w, t);

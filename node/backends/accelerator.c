@@ -237,22 +237,30 @@ static void free_released(accelerator_lane *l)
     }
 }
 
-static double seconds_of(const accelerator_device *v, const sherd__call *c)
+/* Returns the time that this much work should take. */
+static double seconds_for(const accelerator_device *v, double flops)
 {
-    const accelerator_block *left = c->backend[1];
     double rate = v->what->gflops;
     if (v->what->residue_gflops > 0 && (rate < 1e-3 || v->what->residue_gflops < rate))
         rate = v->what->residue_gflops;
     if (v->what->byte_gops > 0 && v->what->byte_gops < rate) rate = v->what->byte_gops;
-    const double flops = left ? sherd__task_flops(c->task, left->from) : c->program->flops;
     return flops / (1e9 * (rate > 0.1 ? rate : 0.1));
 }
 
-void sherd__accelerator_excuse(accelerator_lane *l, double seconds)
+/* A program's steps have a deadline each. */
+static double seconds_of(const accelerator_device *v, const sherd__call *c)
 {
-    pthread_mutex_lock(&l->on->of->lock);
-    if (l->deadline > 0) l->deadline += seconds;
-    pthread_mutex_unlock(&l->on->of->lock);
+    const accelerator_block *left = c->backend[1];
+    return left ? seconds_for(v, sherd__task_flops(c->task, left->from)) : 0;
+}
+
+void sherd__accelerator_renew(accelerator_lane *l, double flops)
+{
+    const accelerator_device *v = l->on;
+    pthread_mutex_lock(&v->of->lock);
+    if (l->deadline > 0)
+        l->deadline = sherd__clock_s() + v->of->timeout_s + SLOWER * seconds_for(v, flops);
+    pthread_mutex_unlock(&v->of->lock);
 }
 
 /* Computes a call. The lock is held before and after. */

@@ -145,8 +145,8 @@ int sherd__accelerator_multiply(accelerator_run *r, accelerator_kind kind, sherd
 /** Waits for the launches; returns SHERD_ERANGE with this message where one found a value out of
  *  range. */
 int sherd__accelerator_checked(accelerator_run *r, const char *why, sherd_diag *d);
-/** Gives the call on a lane more time: what it did was not work of the device. */
-void sherd__accelerator_excuse(accelerator_lane *l, double seconds);
+/** Sets the deadline of a lane's call to the time that this much work may take from now on. */
+void sherd__accelerator_renew(accelerator_lane *l, double flops);
 /** Before work is started: ends a call that was cancelled, and waits for the lane where it would
  *  have more to do than it may. */
 int sherd__accelerator_pace(accelerator_run *r, double load, sherd_diag *d);

@@ -1,15 +1,17 @@
 /* A program on a lane (program.h): its steps are started in their order on the lane's queue, so
  * that only copies to the host and calls wait for the device. */
-#include "core/clock.h"
 #include "node/backends/accelerator_internal.h"
 #include "node/backends/program.h"
+
+#define STEPS_FLOPS 2e10 /* after which the steps in progress are waited for */
 
 static int launch(accelerator_run *r, const sherd__program_step *s, sherd_diag *d)
 {
     const sherd__kernel_memory m = { r->out, r->out, r->out, r->lane->bad };
     const uint32_t groups[2] = { s->groups, 1 };
-    return s->groups ? sherd__lane_launch(r->lane, s->kernel, &m, &s->job, groups, d)
-                     : sherd__accelerator_each(r, s->kernel, &s->job, d);
+    const sherd__kernel_job job = s->job; /* a driver may read it when the caller's is gone */
+    return s->groups ? sherd__lane_launch(r->lane, s->kernel, &m, &job, groups, d)
+                     : sherd__accelerator_each(r, s->kernel, &job, d);
 }
 
 static int check_numbers(accelerator_run *r, sherd_diag *d)
@@ -17,14 +19,10 @@ static int check_numbers(accelerator_run *r, sherd_diag *d)
     return sherd__accelerator_checked(r, "a number is not finite", d);
 }
 
-/* What the host computes is not the device's time. */
 static int call_back(accelerator_run *r, const sherd__program *p, sherd_diag *d)
 {
     int err = check_numbers(r, d);
-    const double from = sherd__clock_s();
-    if (!err) err = p->call(p->ctx, d);
-    sherd__accelerator_excuse(r->lane, sherd__clock_s() - from);
-    return err;
+    return err ? err : p->call(p->ctx, d);
 }
 
 static int run_step(accelerator_run *r, const sherd__program_step *s, sherd_diag *d)
@@ -48,8 +46,11 @@ static int run_steps(accelerator_run *r, const sherd__program *p, sherd_diag *d)
     r->left = r->right = &all;
     if (!err) err = sherd__lane_zero(r->lane, r->out, p->zeroed, d);
     for (size_t i = 0; i < p->count && !err; i++) {
-        err = sherd__lane_check_cancelled(r->lane, d);
-        if (!err) err = run_step(r, &p->steps[i], d);
+        const sherd__program_step *s = &p->steps[i];
+        const bool product = s->kind == SHERD__STEP_MULTIPLY; /* which is paced by itself */
+        err = sherd__accelerator_pace(r, product ? 0 : s->flops / STEPS_FLOPS, d);
+        sherd__accelerator_renew(r->lane, r->load * STEPS_FLOPS + s->flops);
+        if (!err) err = run_step(r, s, d);
     }
     return err ? err : check_numbers(r, d);
 }

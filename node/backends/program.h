@@ -28,6 +28,7 @@ typedef struct sherd__program_step {
     sherd__kernel_job job; /* positions are in the program's memory */
     void *host;
     uint64_t len;
+    double flops; /* operations, for the time that it should take */
 } sherd__program_step;
 
 typedef struct sherd__program {
@@ -35,7 +36,6 @@ typedef struct sherd__program {
     size_t count;
     uint64_t memory; /* bytes */
     uint64_t zeroed; /* bytes at its beginning that are 0 at the beginning */
-    double flops;    /* of all steps, for the time that it should take */
     /* Called on a thread of the backend by SHERD__STEP_CALL. A failure ends the program with that
      * error. */
     int (*call)(void *ctx, sherd_diag *d);

@@ -25,7 +25,7 @@ trained lenet pocl -n 1 --backend opencl --devices 2 && cmp -s pocl.npz cpu.npz 
     grep -q '^node-1: 2 devices of opencl, the first is' out
 report $? "one node on two devices of PoCL has the same parameters, and the report names them"
 
-stand_in devices=3,meet=400 trained mnist-proper cuda -n 1 --devices 3 && cmp -s cuda.npz dense.npz &&
+stand_in devices=3,meet=520 trained mnist-proper cuda -n 1 --devices 3 && cmp -s cuda.npz dense.npz &&
     grep -q '^node-1: 3 devices of cuda' out
 report $? "without --backend the first one with devices is taken, and its devices compute at the same time"
 
@@ -33,10 +33,10 @@ stand_in devices=2 trained mnist-proper each -n 2 --devices 1 && cmp -s each.npz
     grep -q '^node-1: cuda, Stand-in GPU 0' out && grep -q '^node-2: cuda, Stand-in GPU 1' out
 report $? "two nodes have a device each, and the same parameters"
 
-stand_in devices=2,dies=300 trained mnist-proper lost -n 1 --devices 2 && cmp -s lost.npz dense.npz
+stand_in devices=2,dies=360 trained mnist-proper lost -n 1 --devices 2 && cmp -s lost.npz dense.npz
 report $? "a device that is lost in the middle of a training does not change its parameters"
 
-stand_in devices=4,meet=300 trained mnist-proper ring -n 2 --devices 2 --aggregate ring && cmp -s ring.npz dense.npz
+stand_in devices=4,meet=360 trained mnist-proper ring -n 2 --devices 2 --aggregate ring && cmp -s ring.npz dense.npz
 report $? "members of an all-reduce group compute on several devices at the same time, with the same parameters"
 
 good=0

@@ -279,7 +279,7 @@ use cpus.txt want.npy multiply a.npy b.npy --scheme plain --bits 24
 for driver in opencl cuda; do
     over $driver
     for fault in hang lost; do
-        with $fault=125 node bad "$library" "$standin" --device-timeout 1
+        with $fault=152 node bad "$library" "$standin" --device-timeout 1
         cat bad.txt one.txt >both.txt
         lost_with 'the node has no device left' bad.err
         lost=$?
@@ -290,7 +290,7 @@ for driver in opencl cuda; do
     done
 done
 
-with hang=125 node safe "$library" "$standin" --device-timeout 1 --fallback cpu
+with hang=152 node safe "$library" "$standin" --device-timeout 1 --fallback cpu
 cat safe.txt one.txt >both.txt
 lost_with 'serving on the processor' safe.err && [ "$(backend_of safe)" = '"backend":"cpu"' ] &&
     [ "$(wc -l <safe.txt)" = 1 ]
@@ -298,7 +298,7 @@ report $? "with --fallback cpu the node continues with the same key and address"
 kill "$pid" && wait "$pid"
 report $? "it ends on SIGTERM after that"
 
-with lost=125 node safe "$library" "$standin" --fallback cpu
+with lost=152 node safe "$library" "$standin" --fallback cpu
 cat safe.txt one.txt >both.txt
 lost_with 'continuing on the processor' safe.err
 kill "$pid"
@@ -317,7 +317,7 @@ says_beside() { # words, file: multiplies twice at the same time, and looks for 
     grep -q "$1" "$2"
 }
 rm -f differs
-with hang=135,lost=136 node pair "$library" "$standin" --device-timeout 60 --fallback cpu
+with hang=160,lost=161 node pair "$library" "$standin" --device-timeout 60 --fallback cpu
 cat pair.txt one.txt >both.txt
 await says_beside 'serving on the processor' pair.err && [ ! -e differs ] &&
     grep -q 'the node has no device left' pair.err && [ "$(backend_of pair)" = '"backend":"cpu"' ]
