@@ -91,7 +91,7 @@ for driver in opencl cuda; do
 |2|--fallback cpu --listen :0 --advertise 10.0.0.5:7001|must listen on the same port
 |2|--fallback cpu --listen :0 --advertise [::1]:7001|must listen on the same port
 none|2||has no device
-wrong=2|1||computes wrongly
+wrong=10|1||computes wrongly
 abort|1||the driver of $driver ends the process
 crash=3|1||ends the process
 stuck|1|--probe-timeout 0.5|does not answer
