@@ -116,11 +116,13 @@ static void describe(const cuda_api *a, const char *blas, cuda_device id, sherd_
     const int minor = number(a, id, SHERD__CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     sherd__device_info *i = &f->info;
     size_t memory = 0;
+    char text[160];
     *f = (sherd__driver_found){ .id = { (void *)(intptr_t)id }, .f64 = true };
     if (a->DeviceGetName(i->model, sizeof i->model - 1, id)) i->model[0] = '\0';
     if (!a->DeviceTotalMem_v2(&memory, id)) i->memory = f->largest = memory;
-    snprintf(i->driver, sizeof i->driver, "CUDA %d.%d, compute capability %d.%d, %s",
-             a->version / 1000, a->version % 1000 / 10, major, minor, blas);
+    snprintf(text, sizeof text, "CUDA %d.%d, compute capability %d.%d, %s", a->version / 1000,
+             a->version % 1000 / 10, major, minor, blas);
+    snprintf(i->driver, sizeof i->driver, "%.63s", text);
     f->units = (uint32_t)number(a, id, SHERD__CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     f->shared = number(a, id, SHERD__CU_DEVICE_ATTRIBUTE_INTEGRATED) != 0;
     if (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR))
