@@ -17,6 +17,7 @@
 #include "core/rand.h"
 #include "learn/draw.h"
 #include "node/programs.h"
+#include "tests/support/under_valgrind.h"
 #include "tests/unit/node/standins.h"
 
 /* A network, and how its examples are stored. */
@@ -371,7 +372,7 @@ static void every_fault_is_survived(const char *fault, unsigned step)
 static void a_failed_launch_changes_nothing(void **s)
 {
     (void)s;
-    every_fault_is_survived("fail", 5);
+    every_fault_is_survived("fail", under_valgrind() ? 60 : 5);
 }
 
 static void a_device_that_is_short_of_memory_leaves_passes_to_products(void **s)
@@ -422,7 +423,8 @@ static void a_device_with_other_bits_runs_no_programs(void **s)
     (void)s;
     const unsigned first = launches_of_open();
     unsigned refused = 0, all = 0;
-    for (unsigned k = 1; k == 1 || on->launches() >= first + k - 1; k += 3) {
+    const unsigned step = under_valgrind() ? 60 : 3;
+    for (unsigned k = 1; k == 1 || on->launches() >= first + k - step; k += step) {
         char faults[32];
         uint32_t count;
         sherd__devices devices;
@@ -436,8 +438,8 @@ static void a_device_with_other_bits_runs_no_programs(void **s)
         all++;
         backend->close(ctx);
     }
-
-    assert_true(refused > all / 3); /* others spoil a peak, or a zero, which is then tiny */
+    /* Others spoil a peak, or a zero, which is then tiny. */
+    assert_true(under_valgrind() || refused > all / 3);
     uint32_t count;
     sherd__devices devices;
     void *ctx = opened("");
