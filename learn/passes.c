@@ -154,7 +154,7 @@ static void done(void *ctx, size_t t)
     if (complete && p->sum->done) p->sum->done(p->sum->ctx, t);
 }
 
-/* Takes the next shard; false where there is none, or a pass has failed. */
+/* Takes the next shard. Returns false after the last one, or if a pass has failed. */
 static bool take(pass *x)
 {
     sherd__passes *p = x->of;

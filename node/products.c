@@ -284,7 +284,7 @@ static int make_own(void *ctx, unsigned bits, sherd_multiplier *out, sherd_diag 
 static int make_programs(void *ctx, unsigned bits, sherd__elsewhere *out, sherd_diag *d)
 {
     const sherd__products *p = ctx;
-    return sherd__programs_new(out, p->devices, p->owner, bits, d);
+    return sherd__programs_new(out, p->devices, bits, d);
 }
 
 sherd__arithmetic sherd__products_arithmetic(sherd__products *p)

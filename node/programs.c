@@ -17,7 +17,6 @@
 typedef struct programs {
     sherd__devices *devices;
     const sherd__device_state *only; /* in the test; NULL: any device */
-    uint64_t owner;
     unsigned bits;
     sherd__executor *executor;
     sherd__pass_program pass;
@@ -46,9 +45,9 @@ static int run(void *ctx, const sherd__network_pass *p, sherd_diag *d)
     if (sherd__pass_program_make(&s->pass, p, s->bits)) return SHERD_EUNSUPPORTED;
     s->pass.program.call = lose;
     s->pass.program.ctx = &l;
-    const sherd__device_run r = {
-        .program = &s->pass.program, .only = s->only, .owner = s->owner, .executor = s->executor
-    };
+    const sherd__device_run r = { .program = &s->pass.program,
+                                  .only = s->only,
+                                  .executor = s->executor };
     int err = sherd__devices_run(s->devices, &r, &mine);
     if (l.err) return sherd__fail(d, l.err, l.why.hint, "%s", l.why.message);
     if (err == SHERD_EDEVICE && sherd__devices_lost(s->devices))
@@ -65,7 +64,7 @@ static void programs_free(void *ctx)
     sherd__free(s);
 }
 
-static programs *programs_make(sherd__devices *devices, uint64_t owner, unsigned bits)
+static programs *programs_make(sherd__devices *devices, unsigned bits)
 {
     programs *s = sherd__calloc(1, sizeof *s);
     if (s && sherd__executor_new_inline(&s->executor)) {
@@ -74,7 +73,6 @@ static programs *programs_make(sherd__devices *devices, uint64_t owner, unsigned
     }
     if (!s) return NULL;
     s->devices = devices;
-    s->owner = owner;
     s->bits = bits;
     return s;
 }
@@ -201,7 +199,7 @@ static int test_devices(programs *s)
 int sherd__programs_test(sherd__devices *devices, sherd_diag *d)
 {
     if (!sherd__devices_run_programs(devices, NULL)) return SHERD_OK;
-    programs *s = programs_make(devices, 0, BITS);
+    programs *s = programs_make(devices, BITS);
     int err = s ? test_devices(s) : SHERD_ENOMEM;
     programs_free(s);
     if (!err && sherd__devices_lost(devices))
@@ -209,12 +207,12 @@ int sherd__programs_test(sherd__devices *devices, sherd_diag *d)
     return err ? sherd__fail_to(d, err, "test devices") : SHERD_OK;
 }
 
-int sherd__programs_new(sherd__elsewhere *out, sherd__devices *devices, uint64_t owner,
-                        unsigned bits, sherd_diag *d)
+int sherd__programs_new(sherd__elsewhere *out, sherd__devices *devices, unsigned bits,
+                        sherd_diag *d)
 {
     *out = (sherd__elsewhere){ .run = NULL };
     if (bits < LEAST_BITS || !sherd__devices_run_programs(devices, NULL)) return SHERD_OK;
-    programs *s = programs_make(devices, owner, bits);
+    programs *s = programs_make(devices, bits);
     if (!s) return sherd__fail_memory(d, "passes on devices");
     *out = (sherd__elsewhere){ run, programs_free, s };
     return SHERD_OK;

@@ -18,7 +18,7 @@
 int sherd__programs_test(sherd__devices *devices, sherd_diag *d) SHERD_MUST;
 /** Makes what computes passes on devices, which must outlive it; out->run is NULL where no device
  *  runs programs. Errors: SHERD_ENOMEM. */
-int sherd__programs_new(sherd__elsewhere *out, sherd__devices *devices, uint64_t owner,
-                        unsigned bits, sherd_diag *d) SHERD_MUST;
+int sherd__programs_new(sherd__elsewhere *out, sherd__devices *devices, unsigned bits,
+                        sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -285,7 +285,7 @@ static void run_call(accelerator_lane *l, sherd__call *c)
     if (err == SHERD_ECLOSED) lose(v, d.message);
 }
 
-/* Waits for work, and frees kept memory when there is none for a moment. The lock is held. */
+/* Waits for work. Frees kept memory if no work arrives for a moment. The lock is held. */
 static void wait_for_work(accelerator_lane *l)
 {
     accelerator *a = l->on->of;

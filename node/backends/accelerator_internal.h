@@ -11,6 +11,7 @@
 #include "core/team.h"
 #include "node/backends/accelerator.h"
 
+#define ACCELERATOR_FLOPS 2e10 /* operations of a launch, and in progress on a lane */
 #define ACCELERATOR_LANES 2u
 #define ACCELERATOR_KEPT 16u /* pieces of memory that a device keeps */
 
@@ -136,7 +137,9 @@ typedef struct accelerator_run {
 /** Runs a call's program on a lane. Errors: those of sherd__accelerator_compute, those of the
  *  program's call, and SHERD_ERANGE for a number that is not finite. */
 int sherd__accelerator_run(accelerator_lane *l, const sherd__call *c, sherd_diag *d);
-/** Starts a kernel with an item for each of job->n numbers. */
+/** Sets job->row and the groups of a kernel with an item for each of job->n numbers. */
+void sherd__accelerator_grid(sherd__kernel_job *job, uint32_t groups[2]);
+/** Starts such a kernel over the operands and the result of a call. */
 int sherd__accelerator_each(accelerator_run *r, sherd__kernel kernel, const sherd__kernel_job *job,
                             sherd_diag *d);
 /** Computes a product, by the library if that is faster. What it does not compute, kernels do. */

@@ -17,9 +17,8 @@
 #include "core/diag.h"
 #include "node/backends/accelerator_internal.h"
 
-#define LAUNCH_FLOPS 2e10 /* of one launch, if the library's rate is not known */
-#define LAUNCH_S 0.02     /* else */
-#define ROWS_MIN 256u     /* fewer at a time are slow */
+#define LAUNCH_S 0.02 /* else */
+#define ROWS_MIN 256u /* fewer at a time are slow */
 #define ROWS_MAX ((uint64_t)KERNEL_TILE * 4096)
 #define LINES_MAX ((uint64_t)KERNEL_TILE * 65535) /* CUDA has at most 65,535 groups in y */
 #define SHARE 8u /* the part of the device's memory that a call may take beside its result */
@@ -158,9 +157,9 @@ static int store(const product *p, uint64_t row, uint64_t rows, bool in_place, s
     if (in_place) j.out_type = KERNEL_F64;
     j.n = rows * j.m;
     const sherd__kernel_memory m = { .left = r->scratch, .out = in_place ? r->scratch : r->out };
-    const uint64_t all = (j.n + SHERD__GROUP - 1) / SHERD__GROUP;
-    const uint64_t x = all < (1u << 20) ? all : 1u << 20;
-    return launch(p, SHERD__KERNEL_STORE, m, &j, (const uint64_t[2]){ x, (all + x - 1) / x }, d);
+    uint32_t groups[2];
+    sherd__accelerator_grid(&j, groups);
+    return launch(p, SHERD__KERNEL_STORE, m, &j, (const uint64_t[2]){ groups[0], groups[1] }, d);
 }
 
 /* Converts lines of bytes: of the left operand, or of the right one. */
@@ -303,7 +302,7 @@ int sherd__accelerator_library_multiply(accelerator_run *r, accelerator_kind kin
                   .kind = kind,
                   .job = job,
                   .terms = kind == KIND_RESIDUES && job->k > KERNEL_RANGE ? KERNEL_RANGE : job->k,
-                  .limit = fmax(LAUNCH_FLOPS, LAUNCH_S * rate) };
+                  .limit = fmax(ACCELERATOR_FLOPS, LAUNCH_S * rate) };
     if (job->n > LINES_MAX || job->k > LINES_MAX || job->m > LINES_MAX)
         return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "a matrix has too many lines");
     int err = set_rows(&p, d);

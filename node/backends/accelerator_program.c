@@ -3,8 +3,6 @@
 #include "node/backends/accelerator_internal.h"
 #include "node/backends/program.h"
 
-#define STEPS_FLOPS 2e10 /* after which the steps in progress are waited for */
-
 static int launch(accelerator_run *r, const sherd__program_step *s, sherd_diag *d)
 {
     const sherd__kernel_memory m = { r->out, r->out, r->out, r->lane->bad };
@@ -48,8 +46,8 @@ static int run_steps(accelerator_run *r, const sherd__program *p, sherd_diag *d)
     for (size_t i = 0; i < p->count && !err; i++) {
         const sherd__program_step *s = &p->steps[i];
         const bool product = s->kind == SHERD__STEP_MULTIPLY; /* which is paced by itself */
-        err = sherd__accelerator_pace(r, product ? 0 : s->flops / STEPS_FLOPS, d);
-        sherd__accelerator_renew(r->lane, r->load * STEPS_FLOPS + s->flops);
+        err = sherd__accelerator_pace(r, product ? 0 : s->flops / ACCELERATOR_FLOPS, d);
+        sherd__accelerator_renew(r->lane, r->load * ACCELERATOR_FLOPS + s->flops);
         if (!err) err = run_step(r, s, d);
     }
     return err ? err : check_numbers(r, d);

@@ -13,8 +13,9 @@
 #include "sherd/mat.h"
 #include "sherd/op.h"
 
-#define LAUNCH_FLOPS 2e10 /* of one launch */
-#define FEW_GROUPS 128u   /* side by side, of operations on values, unless these are very many */
+/* Groups side by side of an operation on values, unless more are needed: no more than load_kernels
+ * starts. */
+#define FEW_GROUPS 128u
 #define LAUNCH_ROWS ((uint64_t)64 * 4096) /* CUDA has at most 65,535 groups in y */
 
 /* The kernels name kinds of values and operations by numbers of their own. */
@@ -39,15 +40,22 @@ static int launch(accelerator_run *r, sherd__kernel kernel, const sherd__kernel_
     return sherd__lane_launch(r->lane, kernel, &memory, job, groups, d);
 }
 
+void sherd__accelerator_grid(sherd__kernel_job *job, uint32_t groups[2])
+{
+    const uint64_t all = (job->n + SHERD__GROUP - 1) / SHERD__GROUP;
+    const uint64_t most = all / FEW_GROUPS < 65535 ? FEW_GROUPS : (uint64_t)1 << 20;
+    job->row = all < most ? all : most;
+    groups[0] = (uint32_t)job->row;
+    groups[1] = all ? (uint32_t)((all + job->row - 1) / job->row) : 0;
+}
+
 int sherd__accelerator_each(accelerator_run *r, sherd__kernel kernel, const sherd__kernel_job *job,
                             sherd_diag *d)
 {
-    const uint64_t groups = (job->n + SHERD__GROUP - 1) / SHERD__GROUP;
-    const uint64_t most = groups / FEW_GROUPS < 65535 ? FEW_GROUPS : (uint64_t)1 << 20;
     sherd__kernel_job each = *job;
-    each.row = groups < most ? groups : most;
-    return groups ? launch(r, kernel, &each, each.row, (groups + each.row - 1) / each.row, d)
-                  : SHERD_OK;
+    uint32_t groups[2];
+    sherd__accelerator_grid(&each, groups);
+    return launch(r, kernel, &each, groups[0], groups[1], d);
 }
 
 int sherd__accelerator_pace(accelerator_run *r, double load, sherd_diag *d)
@@ -67,11 +75,12 @@ static int multiply_rows(accelerator_run *r, sherd__kernel kernel, sherd__kernel
 {
     const uint64_t tile = KERNEL_TILE;
     const double row = 2 * (double)(job->k + 1) * (double)job->m;
-    uint64_t most = row * LAUNCH_ROWS > LAUNCH_FLOPS ? (uint64_t)(LAUNCH_FLOPS / row) : LAUNCH_ROWS;
+    uint64_t most = row * LAUNCH_ROWS > ACCELERATOR_FLOPS ? (uint64_t)(ACCELERATOR_FLOPS / row)
+                                                          : LAUNCH_ROWS;
     most = most < tile ? tile : most / tile * tile;
     for (job->row = 0; job->row < job->n; job->row += most) {
         const uint64_t rows = job->n - job->row < most ? job->n - job->row : most;
-        int err = sherd__accelerator_pace(r, row * (double)rows / LAUNCH_FLOPS, d);
+        int err = sherd__accelerator_pace(r, row * (double)rows / ACCELERATOR_FLOPS, d);
         if (!err)
             err = launch(r, kernel, job, (job->m + tile - 1) / tile, (rows + tile - 1) / tile, d);
         if (err) return err;

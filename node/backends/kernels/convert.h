@@ -73,7 +73,7 @@ SHERD__ENTRY(sherd__kernel_store)
 {
     SHERD__ITEMS
     {
-        const uint64_t i = ((uint64_t)SHERD__GROUP_Y << 20 | SHERD__GROUP_X) * SHERD__GROUP + item;
+        const uint64_t i = sherd__kernel_item(&job, SHERD__GROUP_X, SHERD__GROUP_Y, item);
         if (i < job.n) {
             const double x = ((const SHERD__GLOBAL double *)(left + job.left_at))[i];
             const double p = (double)job.prime;

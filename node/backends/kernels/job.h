@@ -74,6 +74,33 @@ typedef struct sherd__kernel_job {
     uint64_t rows, cols, col;
 } sherd__kernel_job;
 
+/* Returns the number of an item, for kernels with one for each number: job.row groups are side by
+ * side. */
+SHERD__FUNCTION uint64_t sherd__kernel_item(const sherd__kernel_job *job, uint32_t x, uint32_t y,
+                                            uint32_t item)
+{
+    return (y * job->row + x) * SHERD__GROUP + item;
+}
+
+SHERD__FUNCTION uint64_t sherd__kernel_pixel_at(const sherd__kernel_job *job, uint64_t image,
+                                                uint32_t y, uint32_t x, uint32_t channel)
+{
+    return ((image * job->height + y) * job->width + x) * job->channels + channel;
+}
+
+/* Returns which number of the images is number l of row i of their matrix of windows; -1: it is
+ * outside of them. */
+SHERD__FUNCTION int64_t sherd__kernel_window_at(const sherd__kernel_job *job, uint64_t i,
+                                                uint64_t l)
+{
+    const uint32_t at = (uint32_t)(i % job->count), in = (uint32_t)(l / job->channels);
+    const int64_t y = (int64_t)(at / job->wide) * job->stride + in / job->window - job->padding;
+    const int64_t x = (int64_t)(at % job->wide) * job->stride + in % job->window - job->padding;
+    if (y < 0 || x < 0 || y >= (int64_t)job->height || x >= (int64_t)job->width) return -1;
+    return (int64_t)sherd__kernel_pixel_at(job, i / job->count, (uint32_t)y, (uint32_t)x,
+                                           (uint32_t)(l % job->channels));
+}
+
 SHERD__FUNCTION uint32_t sherd__kernel_word(const SHERD__GLOBAL uint8_t *at, uint64_t i)
 {
     return ((const SHERD__GLOBAL uint32_t *)at)[i];

@@ -41,7 +41,7 @@ SHERD__FUNCTION double sherd__kernel_unscale(double sum, double exponents)
     return sum * k_power((double)first) * k_power((double)(-shift - first)) + 0.0;
 }
 
-/* Where an item of an image is. */
+/* Where a number of an image, or a square of it, is. */
 typedef struct sherd__kernel_pixel {
     uint64_t image;
     uint32_t y, x, channel;
@@ -57,12 +57,6 @@ SHERD__FUNCTION sherd__kernel_pixel sherd__kernel_pixel_of(const sherd__kernel_j
     p.y = (uint32_t)(i % job->height);
     p.image = i / job->height;
     return p;
-}
-
-SHERD__FUNCTION uint64_t sherd__kernel_pixel_at(const sherd__kernel_job *job, uint64_t image,
-                                                uint32_t y, uint32_t x, uint32_t channel)
-{
-    return ((image * job->height + y) * job->width + x) * job->channels + channel;
 }
 
 /* The windows, of a row or of a column of an image, that have a pixel: [from, to). */
@@ -83,18 +77,12 @@ SHERD__FUNCTION sherd__kernel_range sherd__kernel_range_of(const sherd__kernel_j
 
 /* ---- convolutions ---------------------------------------------------------------------------- */
 
-SHERD__FUNCTION double sherd__kernel_window_at(const SHERD__GLOBAL double *x,
-                                               const sherd__kernel_job *job, uint64_t i)
+SHERD__FUNCTION double sherd__kernel_window_number(const SHERD__GLOBAL double *x,
+                                                   const sherd__kernel_job *job, uint64_t i)
 {
-    const uint32_t channel = (uint32_t)(i % job->channels);
-    i /= job->channels;
-    const uint32_t in = (uint32_t)(i % (job->window * job->window));
-    i /= job->window * job->window;
-    const uint32_t at = (uint32_t)(i % job->count);
-    const int64_t y = (int64_t)(at / job->wide) * job->stride + in / job->window - job->padding;
-    const int64_t z = (int64_t)(at % job->wide) * job->stride + in % job->window - job->padding;
-    if (y < 0 || z < 0 || y >= (int64_t)job->height || z >= (int64_t)job->width) return 0;
-    return x[sherd__kernel_pixel_at(job, i / job->count, (uint32_t)y, (uint32_t)z, channel)];
+    const uint64_t row = (uint64_t)job->window * job->window * job->channels;
+    const int64_t at = sherd__kernel_window_at(job, i / row, i % row);
+    return at < 0 ? 0 : x[at];
 }
 
 SHERD__FUNCTION double sherd__kernel_windows_sum(const SHERD__GLOBAL double *windows,
@@ -117,17 +105,25 @@ SHERD__FUNCTION double sherd__kernel_windows_sum(const SHERD__GLOBAL double *win
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
+/* Returns number k of a square, in row order. */
+SHERD__FUNCTION double sherd__kernel_square_at(const SHERD__GLOBAL double *x,
+                                               const sherd__kernel_job *job,
+                                               sherd__kernel_pixel square, uint32_t k)
+{
+    return x[sherd__kernel_pixel_at(job, square.image, square.y * job->stride + k / job->window,
+                                    square.x * job->stride + k % job->window, square.channel)];
+}
+
 /* Returns the index of the maximum of a square, the first of equal ones in row order; NaN counts as
  * the maximum. */
 SHERD__FUNCTION uint32_t sherd__kernel_largest(const SHERD__GLOBAL double *x,
-                                               const sherd__kernel_job *job, uint64_t image,
-                                               uint32_t down, uint32_t across, uint32_t channel)
+                                               const sherd__kernel_job *job,
+                                               sherd__kernel_pixel square)
 {
     uint32_t which = 0;
     double best = 0;
     for (uint32_t k = 0; k < job->window * job->window; k++) {
-        const double v = x[sherd__kernel_pixel_at(job, image, down * job->stride + k / job->window,
-                                                  across * job->stride + k % job->window, channel)];
+        const double v = sherd__kernel_square_at(x, job, square, k);
         if (k == 0 || (!(v <= best) && best == best)) {
             best = v;
             which = k;
@@ -140,20 +136,17 @@ SHERD__FUNCTION uint32_t sherd__kernel_largest(const SHERD__GLOBAL double *x,
 SHERD__FUNCTION double sherd__kernel_pool(const SHERD__GLOBAL double *x,
                                           const sherd__kernel_job *job, uint64_t i)
 {
-    const uint32_t channel = (uint32_t)(i % job->channels), w = job->window;
+    const uint32_t w = job->window;
+    sherd__kernel_pixel square;
+    square.channel = (uint32_t)(i % job->channels);
     i /= job->channels;
-    const uint32_t at = (uint32_t)(i % job->count);
-    const uint32_t down = at / job->wide, across = at % job->wide;
-    const uint64_t image = i / job->count;
+    square.y = (uint32_t)(i % job->count) / job->wide;
+    square.x = (uint32_t)(i % job->count) % job->wide;
+    square.image = i / job->count;
     double sum = 0;
-    if (job->op == KERNEL_MAX) {
-        const uint32_t k = sherd__kernel_largest(x, job, image, down, across, channel);
-        return x[sherd__kernel_pixel_at(job, image, down * job->stride + k / w,
-                                        across * job->stride + k % w, channel)];
-    }
-    for (uint32_t k = 0; k < w * w; k++)
-        sum += x[sherd__kernel_pixel_at(job, image, down * job->stride + k / w,
-                                        across * job->stride + k % w, channel)];
+    if (job->op == KERNEL_MAX)
+        return sherd__kernel_square_at(x, job, square, sherd__kernel_largest(x, job, square));
+    for (uint32_t k = 0; k < w * w; k++) sum += sherd__kernel_square_at(x, job, square, k);
     return sum / (double)(w * w);
 }
 
@@ -173,7 +166,10 @@ SHERD__FUNCTION double sherd__kernel_pool_down(const SHERD__GLOBAL double *x,
             if (job->op == KERNEL_MEAN_DOWN) {
                 sum += g / (double)(job->window * job->window);
             } else {
-                const uint32_t k = sherd__kernel_largest(x, job, p.image, v, u, p.channel);
+                sherd__kernel_pixel at = p;
+                at.y = v;
+                at.x = u;
+                const uint32_t k = sherd__kernel_largest(x, job, at);
                 const uint32_t mine = (p.y - v * job->stride) * job->window + p.x - u * job->stride;
                 sum += k == mine ? g : 0;
             }
@@ -199,7 +195,7 @@ SHERD__FUNCTION double sherd__kernel_layer_one(const SHERD__GLOBAL uint8_t *left
     case KERNEL_SIGMOID_DOWN: return z[i] * (x[i] - x[i] * x[i]);
     case KERNEL_TANH_DOWN: return z[i] - z[i] * (x[i] * x[i]);
     case KERNEL_RELU_DOWN: return x[i] <= 0 ? 0 : z[i];
-    case KERNEL_WINDOWS: return sherd__kernel_window_at(x, job, i);
+    case KERNEL_WINDOWS: return sherd__kernel_window_number(x, job, i);
     case KERNEL_WINDOWS_DOWN: return sherd__kernel_windows_sum(x, job, i);
     case KERNEL_MAX:
     case KERNEL_MEAN: return sherd__kernel_pool(x, job, i);
@@ -211,7 +207,7 @@ SHERD__ENTRY(sherd__kernel_layer)
 {
     SHERD__ITEMS
     {
-        const uint64_t i = (SHERD__GROUP_Y * job.row + SHERD__GROUP_X) * SHERD__GROUP + item;
+        const uint64_t i = sherd__kernel_item(&job, SHERD__GROUP_X, SHERD__GROUP_Y, item);
         if (i < job.n) {
             const uint64_t at = job.transposed ? i % job.m * job.k + i / job.m : i;
             ((SHERD__GLOBAL double *)(out + job.out_at))[at] = sherd__kernel_layer_one(left, &job,

@@ -35,7 +35,7 @@ SHERD__ENTRY(sherd__kernel_map)
 {
     SHERD__ITEMS
     {
-        const uint64_t i = (SHERD__GROUP_Y * job.row + SHERD__GROUP_X) * SHERD__GROUP + item;
+        const uint64_t i = sherd__kernel_item(&job, SHERD__GROUP_X, SHERD__GROUP_Y, item);
         if (i < job.n) {
             const double x = sherd__kernel_number(left + job.left_at, job.left_type, i);
             double y;

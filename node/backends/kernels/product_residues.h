@@ -14,14 +14,8 @@ SHERD__FUNCTION uint32_t sherd__kernel_window(const SHERD__GLOBAL uint8_t *left,
                                               const sherd__kernel_job *job, uint64_t i, uint64_t l,
                                               SHERD__GLOBAL uint32_t *bad)
 {
-    const uint64_t image = i / job->count;
-    const uint32_t at = (uint32_t)(i % job->count), c = (uint32_t)(l % job->channels);
-    const uint32_t in = (uint32_t)(l / job->channels);
-    const int64_t y = (int64_t)(at / job->wide) * job->stride + in / job->window - job->padding;
-    const int64_t x = (int64_t)(at % job->wide) * job->stride + in % job->window - job->padding;
-    if (y < 0 || x < 0 || y >= (int64_t)job->height || x >= (int64_t)job->width) return 0;
-    const uint64_t pixel = (image * job->height + (uint64_t)y) * job->width + (uint64_t)x;
-    return sherd__kernel_residue(left, KERNEL_RESIDUES, pixel * job->channels + c, job->prime, bad);
+    const int64_t at = sherd__kernel_window_at(job, i, l);
+    return at < 0 ? 0 : sherd__kernel_residue(left, KERNEL_RESIDUES, (uint64_t)at, job->prime, bad);
 }
 
 SHERD__FUNCTION uint32_t sherd__kernel_left(const SHERD__GLOBAL uint8_t *left,

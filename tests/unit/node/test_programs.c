@@ -196,7 +196,7 @@ static void start_devices(trial *t, const world *w, void *ctx)
     t->ctx = ctx;
     const sherd__device *list = backend->devices(ctx, &count);
     sherd__devices_init(&t->devices, backend, ctx, list, count);
-    assert_int_equal(sherd__programs_new(&t->elsewhere, &t->devices, 1, bits_of(w), NULL), 0);
+    assert_int_equal(sherd__programs_new(&t->elsewhere, &t->devices, bits_of(w), NULL), 0);
     assert_non_null(t->elsewhere.run);
 }
 
