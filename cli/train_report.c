@@ -100,6 +100,10 @@ static json_t *gradients_object(const sherd__train *t)
     if (sherd_training_gradients_get(t->training, &r, NULL) != 0) return NULL;
     json_t *o = sherd__fields_object(&r, sherd_train_gradients_fields, without);
     json_t *circle = allreduce_object(t);
+    if (r.pace_times == 0) {
+        json_object_set_new(o, "pace_node", json_null());
+        json_object_del(o, "pace_times");
+    }
     if (all.among)
         json_object_set_new(o, "among",
                             json_pack("{s:s, s:I}", "by", all.among, "processes",
@@ -344,6 +348,9 @@ static void print_gradients(const sherd__train *t, const sherd_train_report *all
         add(text, ", staleness %.2f on average, %" PRIu64 " at most", r.staleness_mean,
             r.staleness_most);
     if (r.dropped) add(text, "; %" PRIu64 " parts of lost nodes did not count", r.dropped);
+    if (r.pace_times > 0)
+        add(text, "; %s took %.2g times as long for a shard as the others (median)", r.pace_node,
+            r.pace_times);
     sherd__cli_print_prose(2, "%s", text);
 }
 

@@ -480,9 +480,12 @@ int sherd__stepper_gradients(sherd__stepper *out, const sherd__gradients_options
 
 const sherd__gradients_stats *sherd__gradients_stats_of(const sherd__stepper *s)
 {
-    bool ours = s->ops == &gradients_ops || s->ops == &sherd__summed_ops ||
-                s->ops == &sherd__allreduce_stepper_ops;
-    return ours ? &((const gradients *)s->ctx)->stats : NULL;
+    gradients *g = s->ctx;
+    if (s->ops == &sherd__summed_ops || s->ops == &sherd__allreduce_stepper_ops) return &g->stats;
+    if (s->ops != &gradients_ops) return NULL;
+    const sherd__gradient_engine *e = &g->o.engine;
+    if (e->ops->slowest) g->stats.slowest = e->ops->slowest(e->ctx);
+    return &g->stats;
 }
 
 size_t sherd__shard_most(size_t batch, uint32_t shards)

@@ -106,7 +106,13 @@ typedef struct sherd__division {
     uint32_t wish, shards;
 } sherd__division;
 
-/** A gradient engine. Constant and shared; every slot but shards_per_task and divide is
+/** The node that takes longest for its gradients, if clearly longer than the others. */
+typedef struct sherd__slowest {
+    uint32_t node; /* from 1; 0: none */
+    double times;  /* as long as the median of the others */
+} sherd__slowest;
+
+/** A gradient engine. Constant and shared; every slot but shards_per_task, divide and slowest is
  *  mandatory. */
 typedef struct sherd__gradient_engine_ops {
     const char *name;
@@ -119,6 +125,9 @@ typedef struct sherd__gradient_engine_ops {
      *  speeds of the workers. Returns their number; out has room for `shards`. NULL: parts of equal
      *  size, one for each worker. */
     uint32_t (*divide)(void *ctx, uint32_t shards, sherd__division *out);
+    /** Returns the node that takes longest for a shard of synchronous steps. NULL: workers are
+     *  threads of one machine. */
+    sherd__slowest (*slowest)(void *ctx);
     /** Takes the part. Its outcome, failures included, is returned by `next`, unless `next`
      *  fails. */
     int (*post)(void *ctx, sherd__part *part, sherd_diag *d);
@@ -167,6 +176,8 @@ typedef struct sherd__gradients_stats {
     uint64_t staleness_sum, staleness_most; /* over parts */
     uint64_t dropped, examples, rescaled;   /* parts dropped, examples applied, steps graded again
                                                with coarser scales */
+    sherd__slowest slowest; /* of an engine's workers, up to now; an all-reduce has its own
+                               (scheduler/allreduce/allreduce.h) */
 } sherd__gradients_stats;
 
 typedef struct sherd__gradients_options {
@@ -246,7 +257,7 @@ int sherd__stepper_summed(sherd__stepper *out, const sherd__gradients_options *o
                           sherd__summer summer, uint64_t examples, double cost,
                           sherd_diag *d) SHERD_MUST;
 
-/** Returns the statistics of a stepper that one of these two functions created. */
+/** Returns the statistics of a stepper that one of these two functions created, as they are now. */
 const sherd__gradients_stats *sherd__gradients_stats_of(const sherd__stepper *s);
 /** Returns the most examples that a shard of a batch of `batch` can have, as engines need it. */
 size_t sherd__shard_most(size_t batch, uint32_t shards);

@@ -299,6 +299,9 @@ typedef struct sherd_train_gradients {
     uint64_t staleness_most;
     uint64_t dropped;  /* number of parts of lost nodes that did not count */
     uint64_t rescaled; /* number of steps that were computed again with a coarser scale */
+    char pace_node[64]; /* node that takes longest for a shard, if clearly longer than the others;
+                           "": none, or asynchronous */
+    double pace_times;  /* how many times as long as the others (median); 0: no such node */
 } sherd_train_gradients;
 
 /** SHERD_AGGREGATE_RING, SHERD_AGGREGATE_HALVING_DOUBLING; bytes as the nodes report them. */

@@ -48,6 +48,12 @@ static void count(sherd__training_allreduce *a, uint32_t nodes)
     for (uint32_t i = 0; i < nodes; i++) a->links[i].bytes = sherd__allreduce_links_of(&a->lead, i);
 }
 
+sherd__slowest sherd__training_allreduce_slowest(sherd_training *t)
+{
+    count(&t->allreduce, t->o.nodes);
+    return t->allreduce.stats.slowest;
+}
+
 void sherd__training_allreduce_end(sherd_training *t)
 {
     count(&t->allreduce, t->o.nodes);

@@ -102,6 +102,8 @@ static const sherd_field train_gradients_fields[] = {
     GRADIENTS(staleness_most, U64, "updates that a part missed, at most"),
     GRADIENTS(dropped, U64, "parts of lost nodes that did not count"),
     GRADIENTS(rescaled, U64, "steps computed again with a coarser scale"),
+    GRADIENTS(pace_node, TEXT, "node that takes longest for a shard; empty: none"),
+    GRADIENTS(pace_times, F64, "times as long as the others (median)"),
 };
 SHERD__FIELDS(sherd_train_gradients, train_gradients_fields)
 

@@ -1,12 +1,15 @@
 /* Figures of a training. During a run they are the current ones, afterwards those of its end. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/diag.h"
 #include "core/options.h"
 #include "lib/train/training.h"
+#include "scheduler/cluster/internal.h"
 
 #define EPOCHS_FIRST 64u
 #define INSTANT_S 1e-9 /* keeps rates finite */
@@ -28,6 +31,19 @@ sherd__network_traffic sherd__training_traffic(const sherd_training *t)
 const sherd__gradients_stats *sherd__training_stats(const sherd_training *t)
 {
     return running(t) ? sherd__gradients_stats_of(&t->stepper) : &t->stats;
+}
+
+sherd__training_pace sherd__training_pace_of(sherd_training *t)
+{
+    sherd__training_pace p = { .times = 0 };
+    if (!running(t)) return t->pace;
+    if (!t->cluster) return p;
+    const sherd__slowest s = t->allreduce.lead.ops ? sherd__training_allreduce_slowest(t)
+                                                   : sherd__training_stats(t)->slowest;
+    if (!s.node) return p;
+    snprintf(p.node, sizeof p.node, "%s", sherd__cluster_node(t->cluster, s.node - 1).name);
+    p.times = s.times;
+    return p;
 }
 
 /* ---- epochs ---------------------------------------------------------------------------------- */
@@ -162,8 +178,9 @@ int sherd_training_gradients_get(sherd_training *t, sherd_train_gradients *out, 
     int err = sherd__result_check(out, "sherd_train_gradients", d);
     if (err) return err;
     const sherd__gradients_stats *s = sherd__training_stats(t);
+    const sherd__training_pace pace = sherd__training_pace_of(t);
     bool alone = !t->o.nodes && !t->among.sum;
-    const sherd_train_gradients r = {
+    sherd_train_gradients r = {
         .shards = t->o.shards,
         .async = t->o.async,
         .in_process = alone,
@@ -175,7 +192,9 @@ int sherd_training_gradients_get(sherd_training *t, sherd_train_gradients *out, 
         .staleness_most = s->staleness_most,
         .dropped = s->dropped,
         .rescaled = s->rescaled,
+        .pace_times = pace.times,
     };
+    memcpy(r.pace_node, pace.node, sizeof r.pace_node);
     sherd__result_write(out, &r, sizeof r);
     return SHERD_OK;
 }

@@ -205,8 +205,10 @@ static int train(sherd_training *t, sherd_diag *d)
 /* Stores the figures that are asked for later, and frees all that uses the cluster. */
 static void close_run(sherd_training *t)
 {
-    if (t->stepper.ops && t->o.by == SHERD_BY_GRADIENTS)
+    if (t->stepper.ops && t->o.by == SHERD_BY_GRADIENTS) {
         t->stats = *sherd__gradients_stats_of(&t->stepper);
+        t->pace = sherd__training_pace_of(t);
+    }
     if (t->secure.summer.ops) t->secure.spent = sherd__secure_spent_of(&t->secure.summer);
     t->secure.summer = (sherd__summer){ 0 };
     sherd__training_allreduce_end(t);

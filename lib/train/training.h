@@ -50,6 +50,12 @@ typedef struct sherd__training_allreduce {
     sherd__training_link *links; /* of each node */
 } sherd__training_allreduce;
 
+/** The slowest node, by its name. */
+typedef struct sherd__training_pace {
+    char node[64];
+    double times; /* as long as the others (median); 0: no such node */
+} sherd__training_pace;
+
 /** Early stopping: the report with the lowest loss of validation. */
 typedef struct sherd__training_best {
     int64_t patience;      /* of the recipe; 0: no early stopping */
@@ -97,6 +103,7 @@ struct sherd_training {
 
     /* figures */
     sherd__gradients_stats stats;
+    sherd__training_pace pace;              /* set at the end */
     sherd__network_traffic before, traffic; /* at the start; at the end */
     double seconds;                         /* set at the end */
     uint64_t examples;                      /* of the steps of this run */
@@ -185,6 +192,8 @@ void sherd__training_secure_close(sherd_training *t);
 /** Makes the stepper. Errors of sherd__allreduce_open. */
 int sherd__training_allreduce_open(sherd_training *t, const sherd__gradients_options *g,
                                    sherd_diag *d) SHERD_MUST;
+/** Returns the slowest node so far, during the run. */
+sherd__slowest sherd__training_allreduce_slowest(sherd_training *t);
 /** Stores the statistics of the run, before its stepper is freed. */
 void sherd__training_allreduce_end(sherd_training *t);
 
@@ -293,6 +302,8 @@ int sherd__training_add_epoch(sherd_training *t, const sherd__train_epoch *e,
                               const sherd_epoch **out, sherd_diag *d) SHERD_MUST;
 /** Returns the statistics of the stepper by gradients. */
 const sherd__gradients_stats *sherd__training_stats(const sherd_training *t);
+/** Returns which node takes longest for its gradients, in a training by gradients. */
+sherd__training_pace sherd__training_pace_of(sherd_training *t);
 /** Returns the traffic of this run so far. */
 sherd__network_traffic sherd__training_traffic(const sherd_training *t);
 

@@ -738,6 +738,8 @@ class Gradients(Record):
         staleness_most: updates that a part missed, at most
         dropped: parts of lost nodes that did not count
         rescaled: steps computed again with a coarser scale
+        pace_node: node that takes longest for a shard; empty: none
+        pace_times: times as long as the others (median)
     """
 
     shards: int
@@ -751,6 +753,8 @@ class Gradients(Record):
     staleness_most: int
     dropped: int
     rescaled: int
+    pace_node: str
+    pace_times: float
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ typedef struct sherd__allreduce_stats {
     uint64_t link_out, link_in; /* bytes on links between members, in both directions of every link,
                                    as reported by the nodes that opened them */
     uint64_t examples_out;      /* bytes of examples sent, total over all members */
+    sherd__slowest slowest;     /* over all rounds */
 } sherd__allreduce_stats;
 
 /**

@@ -104,14 +104,20 @@ static void count_links(sherd__allreduce_job *j)
     }
 }
 
-/* Names a member for which the others wait, once. A sum says nothing of members: all wait for all.
- * What delays a round is the member that is the last to compute its gradients. */
+/* Notes the member for which the others wait, and names it once. A sum says nothing of members: all
+ * wait for all. What delays a round is the member that is the last to compute its gradients. */
 static void name_pace(sherd__allreduce_job *j)
 {
     double seconds[SHERD__ALLREDUCE_MOST], room[SHERD__ALLREDUCE_MOST], median;
     for (uint32_t i = 0; i < j->members; i++) seconds[i] = j->nodes[j->node_of[i]].owed_s;
     uint32_t slowest = sherd__weights_slowest(seconds, j->members, j->stats.rounds, room, &median);
-    if (slowest == UINT32_MAX || j->nodes[j->node_of[slowest]].pace_named) return;
+    bool slow = slowest != UINT32_MAX;
+    pthread_mutex_lock(&j->requests.lock);
+    j->stats.slowest = (sherd__slowest){ 0 };
+    if (slow)
+        j->stats.slowest = (sherd__slowest){ j->node_of[slowest] + 1, seconds[slowest] / fmax(median, 1e-3) };
+    pthread_mutex_unlock(&j->requests.lock);
+    if (!slow || j->nodes[j->node_of[slowest]].pace_named) return;
     j->nodes[j->node_of[slowest]].pace_named = true;
     sherd__work_say(&j->w,
                     "%s is slow: its gradients of %" PRIu64 " rounds took %.1f s, those of the "

@@ -448,6 +448,19 @@ bool sherd__train_job_slow(sherd__train_job *j, uint32_t node, sherd__train_slow
     return tell;
 }
 
+sherd__slowest sherd__train_job_slowest(sherd__train_job *j)
+{
+    sherd__slowest s = { .times = SHERD__TRAIN_SLOW };
+    pthread_mutex_lock(&j->lock);
+    for (uint32_t i = 0; i < j->divided_len; i++) {
+        double times = sherd__divide_slower(j->divided, j->divided_len, i, j->scratch);
+        if (times <= s.times) continue;
+        s = (sherd__slowest){ (uint32_t)(j->divided[i] - j->division) + 1, times };
+    }
+    pthread_mutex_unlock(&j->lock);
+    return s;
+}
+
 void sherd__train_job_finish(sherd__train_job *j)
 {
     pthread_mutex_lock(&j->lock);

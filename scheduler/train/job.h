@@ -64,6 +64,8 @@ typedef struct sherd__train_slow {
 /** Returns whether the node is that slow, and has not been named yet, or half as
  *  slow. */
 bool sherd__train_job_slow(sherd__train_job *j, uint32_t node, sherd__train_slow *out);
+/** Returns the slowest node, if it takes that much longer than the others. */
+sherd__slowest sherd__train_job_slowest(sherd__train_job *j);
 /** Declares that no more parts are posted: the job ends when the loop next looks at it. */
 void sherd__train_job_finish(sherd__train_job *j);
 

@@ -68,6 +68,12 @@ static uint32_t divide(void *ctx, uint32_t shards, sherd__division *out)
     return parts;
 }
 
+static sherd__slowest slowest(void *ctx)
+{
+    const engine *e = ctx;
+    return sherd__train_job_slowest(e->job);
+}
+
 static void wake(engine *e)
 {
     e->silent = false;
@@ -125,6 +131,7 @@ static const sherd__gradient_engine_ops cluster_ops = {
     .workers = workers,
     .shards_per_task = shards_per_task,
     .divide = divide,
+    .slowest = slowest,
     .post = post,
     .next = next,
     .free = free_engine,

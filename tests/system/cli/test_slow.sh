@@ -114,6 +114,14 @@ named_in_ring() {
 }
 await named_in_ring
 report $? "so does a training by all-reduce"
+tr '\n' ' ' <out | grep -q 'node-2 took [0-9.e+]* times as long for a shard as the others (median)'
+report $? "which names it at its end, too"
+in_its_report() {
+    to nodes.txt train wide.conf --by gradients --report-every 60 -o m.npz --json
+    [ "$(get 'o["gradients"]["pace_node"] == "node-2" and o["gradients"]["pace_times"] > 1.5')" = True ]
+}
+await in_its_report
+report $? "and so does the JSON of a training whose gradients come here"
 kill "$slow" && wait "$slow" 2>/dev/null
 slow=
 kill -CONT "$second"
