@@ -47,8 +47,10 @@ static void node_event(void *ctx, sherd__link *l, sherd__event *e)
 
 static void gone(void *ctx, sherd__link *l)
 {
-    (void)ctx, (void)l;
+    (void)ctx;
     many.gone++;
+    for (int i = 0; i < LINKS; i++)
+        if (many.link[i] == l) many.link[i] = NULL; /* on a starved machine a peer can seem silent */
 }
 
 static int on_accept(void *ctx, sherd__link *l, const sherd__fingerprint *key, const char *address,
@@ -104,7 +106,8 @@ static void slow_records_of_many_connections_share_a_turn(void **s)
     }
     assert_true(link_run_until(&many.w, &many.dear, LINKS * DEAR, 3 * WAIT_MS));
     assert_in_range(many.most, 1, TURN_NS / DEAR_NS + 2);
-    for (int i = 0; i < LINKS; i++) sherd__link_close(many.link[i], 0, "done");
+    for (int i = 0; i < LINKS; i++)
+        if (many.link[i]) sherd__link_close(many.link[i], 0, "done");
     assert_true(link_run_until(&many.w, &many.gone, 2 * LINKS, WAIT_MS));
     sherd__listener_close(many.w.listener);
     uv_run(&many.w.loop, UV_RUN_DEFAULT);
