@@ -97,7 +97,7 @@ static int list(json_t **out, const sherd__command *c, const sherd__launch_optio
     if (!err) {
         err = read_all(fd, text, &len, &o->hooks, d);
         close(fd);
-        if (err) kill(pid, SIGKILL);
+        if (err) kill(-pid, SIGKILL); /* with the processes that ask the drivers */
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
     }
     *out = err ? NULL : json_loadb(text, len, 0, NULL);

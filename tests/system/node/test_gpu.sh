@@ -122,6 +122,18 @@ done
 refuses '' 2 'backend cpu has no devices' --backend cpu --device 0 || good=1
 report $good "what cannot be used is one sentence and the right exit code"
 
+for driver in opencl cuda; do
+    over $driver
+    export "$variable=stuck"
+    "$S" node --list-devices --backend "$driver" "$library" "$standin" >out 2>err &
+    pid=$!
+    child_of() { child=$(pgrep -P "$pid") && grep -q -- '--probe' "/proc/$child/cmdline" 2>/dev/null; }
+    await child_of && pids="$pids $child" && kill -KILL "$pid" && wait "$pid" 2>/dev/null
+    unset "$variable"
+    await none_lives "$child"
+    report $? "a killed command leaves no process behind in which $driver hangs"
+done
+
 # --- choice ----------------------------------------------------------------------------------------
 backend_of() { "$S" cluster status --nodes "$1.txt" --key c.key --json >state 2>>err && grep -o '"backend":"[a-z]*"' state; }
 for driver in opencl cuda; do
