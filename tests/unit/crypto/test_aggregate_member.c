@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/under_valgrind.h"
 #include "tests/unit/crypto/aggregate_session.h"
 
 static void a_node_confirms_and_answers_once_and_only_for_enough_survivors(void **state)
@@ -76,7 +77,7 @@ static void however_survivors_are_split_at_most_one_set_is_answered(void **state
                                           { 7, 5, 2 }, { 7, 6, 4 }, { 8, 6, 3 } };
     unsigned opened = 0, none = 0;
     (void)state;
-    for (size_t q = 0; q < sizeof shapes / sizeof *shapes; q++) {
+    for (size_t q = 0; q < (under_valgrind() ? 3 : sizeof shapes / sizeof *shapes); q++) {
         session s;
         uint64_t round = 1;
         uint32_t answers[2], honest = shapes[q][0] - shapes[q][2];
@@ -90,7 +91,7 @@ static void however_survivors_are_split_at_most_one_set_is_answered(void **state
         }
         session_end(&s);
     }
-    assert_true(opened > 50 && none > 20);
+    assert_true(opened > (under_valgrind() ? 5 : 50) && none > (under_valgrind() ? 5 : 20));
 }
 
 static void the_signed_statement_depends_on_job_round_description_and_each_survivor(void **state)
