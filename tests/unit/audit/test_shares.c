@@ -680,7 +680,8 @@ static const char *open_bytes(sherd__views *v, bool right, size_t at, uint8_t va
     return open_panels(v, 1, right, at, value);
 }
 
-/* Returns whether an audit of the record finds bytes beyond the edges. */
+/* Returns whether an audit of the record finds bytes beyond the edges. It takes half a minute under
+ * valgrind, where tests of a few rounds run its paths. */
 static bool finds_edges(const char *dir)
 {
     sherd_audit *a;
@@ -780,11 +781,10 @@ static void bytes_beyond_the_edges_are_counted(void **state)
         { true, 2 * R * 2048 - 1 },       /* the last byte */
     };
     for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
-        if (under_valgrind() && (k == 1 || k == 4)) continue;
         sherd__views v;
         sherd__shares s;
         const char *dir = open_bytes(&v, of[k].right, of[k].at, 1);
-        if (k == 0) assert_true(finds_edges(dir));
+        if (k == 0 && !under_valgrind()) assert_true(finds_edges(dir));
         assert_int_equal(read_shares(&s, &v, JOB, BYTE_ROWS, 1, 0, 100, NULL), 0);
         assert_int_equal(s.stray, 1);
         sherd__shares_fini(&s);
