@@ -226,8 +226,9 @@ wheel: ## a wheel with library, dependencies and command: build/python/wheel (ne
 	+@$(MAKE) all
 	@tools/wheel $(B)
 
-bundle: all ## the command with its libraries, for machines that have none of them: build/bundle
-	@OBJECTS="$(CLIOBJ)" LDFLAGS="$(LDFLAGS)" LDLIBS="$(LDLIBS)" tools/bundle $(B) "$(CC)"
+CONTRACT := $(addprefix $(B)/tests/contract/node/,test_backend test_backend_bytes test_backend_residues test_calls)
+bundle: all $(CONTRACT) ## the command with its libraries, for machines that have none of them: build/bundle
+	@OBJECTS="$(CLIOBJ)" CONTRACT="$(CONTRACT)" LDFLAGS="$(LDFLAGS)" LDLIBS="$(LDLIBS)" tools/bundle $(B) "$(CC)"
 
 python-declarations: all ## generate what the Python package repeats of the headers and of the library
 	@/usr/bin/python3 python/generate.py include $(B)/libsherd.so python

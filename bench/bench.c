@@ -207,6 +207,11 @@ static const sherd__option options[] = {
     { .name = "quick", .type = SHERD__FLAG, .help = "small sizes; targets are ignored" },
     { .name = "long", .type = SHERD__FLAG,
       .help = "also measure share-8192, by-size and by-nodes, which take many minutes" },
+    { .name = "nodes", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "products over the nodes that FILE lists, each in a domain of its own, in place of "
+              "nodes that are started" },
+    { .name = "key", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "--nodes: private key of this coordinator (sherd keygen)" },
     { .name = "keep-env", .type = SHERD__FLAG,
       .help = "keep OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE as they are set" },
     { .name = "memory-of", .type = SHERD__TEXT, .arg = "GROUP",

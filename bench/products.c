@@ -36,8 +36,12 @@ static void log_line(void *ctx, sherd_log_level level, const char *text)
 int sherd__bench_cluster(sherd_cluster **out, sherd__bench *b, uint32_t nodes, const char *verb,
                          sherd_diag *d)
 {
+    const char *file = verb ? NULL : sherd__opt_text(b->cli, "nodes");
     const sherd_cluster_options opt = { .size = sizeof opt,
-                                        .local_nodes = nodes,
+                                        .local_nodes = file ? 0 : nodes,
+                                        .nodes_file = file,
+                                        .key_file = file ? sherd__opt_text(b->cli, "key") : NULL,
+                                        .same_host_domains = file != NULL,
                                         .program = SHERD__SELF,
                                         .program_verb = verb,
                                         .hooks = { sherd__bench_interrupted, verb ? NULL : log_line,
@@ -138,7 +142,7 @@ static int open_product(sherd__bench *b, void *state, const void *spec, sherd_di
     if (!err && s->command) err = sherd_npy_save(p->w, p->pair.b, d);
     if (!err) err = sherd__bench_cluster(&p->cluster, b, nodes, NULL, d);
     sherd__bench_set(b, "dim", (double)p->pair.a.rows);
-    sherd__bench_set(b, "count", nodes);
+    if (!err) sherd__bench_set(b, "count", sherd_cluster_size(p->cluster));
     if (err || !s->stays) return err;
     err = sherd_multiplier_cluster(&p->multiplier, p->cluster, &p->opt, d);
     const sherd_keep_options how = { .size = sizeof how, .one_way = true };
@@ -173,7 +177,9 @@ static void note_path(sherd__bench *b, const sherd_report *r)
     if (r->primes)
         snprintf(of, sizeof of, "%s modulo %u prime%s", bytes ? "bytes" : "residues", r->primes,
                  r->primes == 1 ? "" : "s");
-    if (bytes)
+    if (sherd__opt_text(b->cli, "nodes")) /* which may differ from this machine */
+        snprintf(b->path, sizeof b->path, "%s", of);
+    else if (bytes)
         snprintf(b->path, sizeof b->path, "%s by %s", of,
                  sherd__bytes_path_name(sherd__bytes_path_here()));
     else

@@ -260,7 +260,8 @@ static int probe(const sherd__cli *cli, sherd_diag *d)
                                    .devices = sherd__opt_text(cli, "device"),
                                    .device_memory = sherd__opt_size(cli, "device-memory"),
                                    .opencl_library = sherd__opt_text(cli, "opencl-library"),
-                                   .cuda_library = sherd__opt_text(cli, "cuda-library") };
+                                   .cuda_library = sherd__opt_text(cli, "cuda-library"),
+                                   .quick_test = sherd__opt_choice(cli, "selftest") == 1 };
     /* A driver may hang, and the process that waits for its answer be killed; the thread that started
      * this process waits for it. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);

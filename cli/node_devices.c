@@ -44,6 +44,21 @@ const char *sherd__device_line(const sherd_device *v, char *out, size_t size)
     return out;
 }
 
+/* Prints a line for each measurement: "residues 8192 57300 Gop/s". */
+static void print_rates(const sherd_devices *v, size_t i)
+{
+    const sherd_device_rate *r;
+    char n[16];
+    for (size_t k = 0; (r = sherd_devices_rate(v, i, k)); k++) {
+        snprintf(n, sizeof n, "%u", r->n);
+        sherd__cli_print("    %-22s %6s %10.4g %s", r->name, r->n ? n : "",
+                         r->unit[0] ? 1e-9 * r->value : 100 * r->value,
+                         !r->unit[0]                   ? "%"
+                         : strcmp(r->unit, "B/s") == 0 ? "GB/s"
+                                                       : "Gop/s");
+    }
+}
+
 static void print_devices(const sherd__cli *cli, const sherd_devices *v)
 {
     char line[640];
@@ -57,16 +72,27 @@ static void print_devices(const sherd__cli *cli, const sherd_devices *v)
         else if (sherd__opt_flag(cli, "measure"))
             sherd__cli_print_prose(4, "    %s", sherd__device_line(x, line, sizeof line));
         else if (cli->verbose > 0) sherd__cli_print("    %s", x->driver);
+        print_rates(v, i);
     }
     if (sherd_devices_missing(v)) sherd__cli_say(cli, "%s", sherd_devices_missing(v));
+}
+
+static json_t *device_object(const sherd_devices *v, size_t i)
+{
+    json_t *obj = sherd__fields_object(sherd_devices_at(v, i), sherd_device_fields, NULL);
+    json_t *rates = json_array();
+    const sherd_device_rate *r;
+    for (size_t k = 0; (r = sherd_devices_rate(v, i, k)); k++)
+        json_array_append_new(rates, sherd__fields_object(r, sherd_device_rate_fields, NULL));
+    json_object_set_new(obj, "rates", rates);
+    return obj;
 }
 
 static int print_json(const sherd__cli *cli, const sherd_devices *v, sherd_diag *d)
 {
     json_t *obj = sherd__cli_json_new(cli), *all = json_array();
-    const sherd_device *x;
-    for (size_t i = 0; (x = sherd_devices_at(v, i)); i++)
-        json_array_append_new(all, sherd__fields_object(x, sherd_device_fields, NULL));
+    for (size_t i = 0; i < sherd_devices_count(v); i++)
+        json_array_append_new(all, device_object(v, i));
     json_object_set_new(obj, "devices", all);
     json_object_set_new(obj, "missing",
                         sherd_devices_missing(v) ? json_string(sherd_devices_missing(v))
@@ -81,6 +107,9 @@ int sherd__node_devices(sherd__cli *cli, sherd_diag *d)
                                    .backend = sherd__opt_text(cli, "backend"),
                                    .opencl_library = sherd__opt_text(cli, "opencl-library"),
                                    .cuda_library = sherd__opt_text(cli, "cuda-library"),
+                                   .devices = sherd__opt_text(cli, "device"),
+                                   .device_memory = sherd__opt_size(cli, "device-memory"),
+                                   .quick_test = sherd__opt_choice(cli, "selftest") == 1,
                                    .program = SHERD__SELF };
     int err = sherd_devices_find(&v, &o, sherd__opt_flag(cli, "measure"), d);
     if (err) return err;

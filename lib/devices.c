@@ -93,6 +93,7 @@ typedef struct report {
     int32_t err;
     sherd_diag fault; /* with err, or why no device before the chosen one can be used */
     sherd_device list[SHERD__DEVICES_MAX];
+    sherd__device_rates rates[SHERD__DEVICES_MAX];
 } report;
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -231,14 +232,15 @@ static int list_devices(const sherd__backend *b, const sherd__backend_options *h
     return SHERD_OK;
 }
 
-/* Opens each usable device; the list says why one cannot be opened. */
+/* Opens each usable device that the options name; the list says why one cannot be opened. */
 static void measure_all(const sherd__backend *b, const sherd__backend_options *how, report *r)
 {
     sherd__backend_options all = *how;
-    all.resident = true;
     for (uint32_t i = 0; i < r->count; i++) {
         sherd_diag mine = { .code = 0 };
-        if (r->list[i].usable) (void)measure(b, all, &r->list[i], &mine);
+        if (!r->list[i].usable || (how->devices_len && !names(how, i))) continue;
+        all.rates = &r->rates[i];
+        (void)measure(b, all, &r->list[i], &mine);
     }
 }
 
@@ -293,11 +295,12 @@ static int start_child(child *c, const entry *b, const sherd_node_options *o, co
     if (o->program) snprintf(program, sizeof program, "%s", o->program);
     else sherd__command_find(program, sizeof program);
     snprintf(memory, sizeof memory, "%llu", (unsigned long long)o->device_memory);
-    const char *argv[16] = { "sherd", "node", "--probe", how_much, "--backend", b->of->name };
+    const char *argv[20] = { "sherd", "node", "--probe", how_much, "--backend", b->of->name };
     size_t n = 6;
     if (o->devices) argv[n++] = "--device", argv[n++] = o->devices;
     if (library_of(b, o)) argv[n++] = b->option, argv[n++] = library_of(b, o);
     if (o->device_memory) argv[n++] = "--device-memory", argv[n++] = memory;
+    if (o->quick_test) argv[n++] = "--selftest", argv[n++] = "quick";
     if (pipe2(fds, O_CLOEXEC))
         return sherd__fail(d, SHERD_EIO, NULL, "no pipe: %s", strerror(errno));
     posix_spawn_file_actions_t actions;
@@ -332,6 +335,16 @@ static size_t read_report(const child *c, report *r, double seconds, const sherd
     return got;
 }
 
+static bool are_ours(sherd__device_rates *r)
+{
+    if (r->len > SHERD__DEVICE_RATES) return false;
+    for (uint32_t i = 0; i < r->len; i++) {
+        r->list[i].name[sizeof r->list[i].name - 1] = '\0';
+        r->list[i].unit[sizeof r->list[i].unit - 1] = '\0';
+    }
+    return true;
+}
+
 /* Returns whether a report is of this version, with bounded numbers; terminates its texts. */
 static bool is_ours(report *r)
 {
@@ -346,6 +359,7 @@ static bool is_ours(report *r)
         v->backend[sizeof v->backend - 1] = v->model[sizeof v->model - 1] = '\0';
         v->driver[sizeof v->driver - 1] = v->why[sizeof v->why - 1] = '\0';
         v->library[sizeof v->library - 1] = '\0';
+        if (!are_ours(&r->rates[i])) return false;
     }
     return true;
 }
@@ -521,6 +535,8 @@ int sherd__backend_choose(const sherd__backend **out, sherd__backend_options *ho
 struct sherd_devices {
     size_t count;
     sherd_device list[SHERD__DEVICES_MAX * BACKENDS];
+    sherd_device_rate rates[SHERD__DEVICES_MAX * BACKENDS][SHERD__DEVICE_RATES];
+    uint32_t rates_len[SHERD__DEVICES_MAX * BACKENDS];
     char why[BACKENDS * SHERD__TEXT_MAX];
 };
 
@@ -531,13 +547,28 @@ static void add_missing(sherd_devices *v, const char *why)
     snprintf(v->why + len, sizeof v->why - len, "%s%.190s", len ? "; " : "", why);
 }
 
+static void add(sherd_devices *v, const sherd_device *device, const sherd__device_rates *r)
+{
+    v->list[v->count] = *device;
+    v->rates_len[v->count] = r->len;
+    for (uint32_t i = 0; i < r->len; i++) {
+        sherd_device_rate *out = &v->rates[v->count][i];
+        *out = (sherd_device_rate){ .n = r->list[i].n, .value = r->list[i].value };
+        memcpy(out->name, r->list[i].name, sizeof out->name);
+        memcpy(out->unit, r->list[i].unit, sizeof out->unit);
+    }
+    v->count++;
+}
+
 int sherd_devices_find(sherd_devices **out, const sherd_node_options *opt, bool rates,
                        sherd_diag *d)
 {
     sherd_node_options o;
+    sherd__backend_options how; /* read here for its errors */
     sherd_diag mine = { .code = 0 };
     *out = NULL;
     int err = sherd__options_read(&o, sizeof o, opt, "sherd_node_options", d);
+    if (!err) err = read_options(&how, &o, d);
     sherd_devices *v = err ? NULL : sherd__calloc(1, sizeof *v);
     if (!v) return err ? err : sherd__fail_memory(d, "a list of devices");
     for (size_t i = 0; i < BACKENDS; i++) {
@@ -555,7 +586,7 @@ int sherd_devices_find(sherd_devices **out, const sherd_node_options *opt, bool 
             err = sherd__fail(&mine, SHERD_EUNSUPPORTED, NULL, "%s has no device",
                               backends[i].of->name);
         if (err) add_missing(v, mine.message);
-        for (uint32_t k = 0; k < r.count && !err; k++) v->list[v->count++] = r.list[k];
+        for (uint32_t k = 0; k < r.count && !err; k++) add(v, &r.list[k], &r.rates[k]);
     }
     *out = v;
     return SHERD_OK;
@@ -569,6 +600,11 @@ size_t sherd_devices_count(const sherd_devices *v)
 const sherd_device *sherd_devices_at(const sherd_devices *v, size_t i)
 {
     return i < v->count ? &v->list[i] : NULL;
+}
+
+const sherd_device_rate *sherd_devices_rate(const sherd_devices *v, size_t i, size_t k)
+{
+    return i < v->count && k < v->rates_len[i] ? &v->rates[i][k] : NULL;
 }
 
 const char *sherd_devices_missing(const sherd_devices *v)
@@ -601,3 +637,11 @@ static const sherd_field device_fields[] = {
     SHERD__FIELD(sherd_device, resident_byte_gops, F64, "Gop/s", "... of bytes"),
 };
 SHERD__FIELDS(sherd_device, device_fields)
+
+static const sherd_field device_rate_fields[] = {
+    SHERD__FIELD(sherd_device_rate, name, TEXT, "", "what was measured"),
+    SHERD__FIELD(sherd_device_rate, n, U32, "", "rows and columns of its operands; 0: no product"),
+    SHERD__FIELD(sherd_device_rate, value, F64, "", "the rate, or a fraction of the time"),
+    SHERD__FIELD(sherd_device_rate, unit, TEXT, "", "B/s, op/s, or empty for a fraction"),
+};
+SHERD__FIELDS(sherd_device_rate, device_rate_fields)

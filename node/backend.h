@@ -28,6 +28,20 @@
 #include "wire/session.h"
 
 #define SHERD__BACKEND_ABI 3
+#define SHERD__DEVICE_RATES 64u
+
+/** Something that was measured of a device, as sherd_device_rate (sherd/node.h). */
+typedef struct sherd__device_rate {
+    char name[24], unit[8];
+    uint32_t n;
+    double value;
+} sherd__device_rate;
+
+/** What is measured of a device for people, beside the rates that it declares. */
+typedef struct sherd__device_rates {
+    uint32_t len;
+    sherd__device_rate list[SHERD__DEVICE_RATES];
+} sherd__device_rates;
 
 typedef struct sherd__backend_options {
     uint32_t threads; /* 0: the backend chooses */
@@ -35,7 +49,8 @@ typedef struct sherd__backend_options {
                          many nodes that start on one machine at once */
     bool tested;      /* the same code has passed the tests of correctness on this machine: leave
                          them out */
-    bool resident;    /* also measure products whose operands and results stay on the device */
+    sherd__device_rates *rates; /* NULL; else also measure the first device for these
+                                   (accelerator_peaks.c) */
 
     /* For devices with drivers. */
     const char *library;                  /* file of the driver's library; NULL: the system's */
@@ -79,8 +94,8 @@ typedef struct sherd__device {
     char library[SHERD__TEXT_MAX]; /* for messages: which library multiplies, and what, or why none
                                       does; empty: the backend knows none */
     bool library_fails;            /* it is there, or was asked for, and cannot be used */
-    /* Rates as those above, of products whose operands and results stay on the device; 0: not
-     * measured. */
+    /* Rates as those above, of the largest products that were measured whose operands and results
+     * stay on the device; 0: not measured. */
     double resident_gflops, resident_residue_gflops, resident_byte_gops;
 } sherd__device;
 

@@ -159,19 +159,30 @@ typedef struct sherd_device {
 
 typedef struct sherd_devices sherd_devices;
 
+/** Something that was measured of a device: docs/BACKENDS.md, "Measuring a device". */
+typedef struct sherd_device_rate {
+    char name[24];
+    uint32_t n;   /* rows and columns of the operands; 0: it has no product */
+    double value; /* bytes or operations a second, or a fraction of the time */
+    char unit[8]; /* "B/s", "op/s", or "" */
+} sherd_device_rate;
+
 /**
  * Lists the devices that the backends find, in a process of its own, since drivers can fail. Reads
- * backend ("auto": all), device_memory, opencl_library, cuda_library, program and hooks of the
- * options, of which NULL means all defaults. rates: also opens, tests and measures each of them,
- * which takes seconds. The caller frees *out with sherd_devices_free. A driver that is missing or
- * fails is no error: sherd_devices_missing says so. Errors: SHERD_EINVAL, SHERD_ENOMEM,
- * SHERD_EINTERRUPTED.
+ * backend ("auto": all), devices, device_memory, opencl_library, cuda_library, quick_test, program
+ * and hooks of the options, of which NULL means all defaults. rates: also opens, tests and measures
+ * each of them, or those that `devices` names, which takes up to two minutes. A driver that is
+ * missing or fails is no error: sherd_devices_missing says so. The caller frees *out with
+ * sherd_devices_free. Errors: SHERD_EINVAL, SHERD_ENOMEM, SHERD_EINTERRUPTED.
  */
 SHERD_API int sherd_devices_find(sherd_devices **out, const sherd_node_options *opt, bool rates,
                                  sherd_diag *d) SHERD_MUST;
 SHERD_API size_t sherd_devices_count(const sherd_devices *v);
 /** Returns device i; NULL beyond the last. */
 SHERD_API const sherd_device *sherd_devices_at(const sherd_devices *v, size_t i);
+/** Returns measurement k of device i; NULL beyond the last. */
+SHERD_API const sherd_device_rate *sherd_devices_rate(const sherd_devices *v, size_t i, size_t k);
+SHERD_API const sherd_field *sherd_device_rate_fields(size_t *count);
 /** Returns why backends have no device, as a sentence for each; NULL: each has some. */
 SHERD_API const char *sherd_devices_missing(const sherd_devices *v);
 SHERD_API void sherd_devices_free(sherd_devices *v);

@@ -493,6 +493,7 @@ int sherd__accelerator_start(void **ctx, const sherd__driver *driver,
     int err = SHERD_OK;
     for (uint32_t i = 0; i < count && !err; i++) err = open_device(&a->devices[i], opt, d);
     if (!err) err = start_threads(a, d);
+    if (!err && opt->rates) err = sherd__accelerator_measure_busy(a, opt, d);
     if (!err) return SHERD_OK;
     sherd__accelerator_close(a);
     *ctx = NULL;

@@ -50,9 +50,10 @@ typedef struct sherd__driver_copy {
 /* A product by a library of the driver's: out (n x m) = left (n x k) * right (k x m), or is added
  * to out. Positions are in bytes; `ld` numbers are from one line to the next. A turned operand is
  * stored as its transpose. INT8: of signed bytes, to sums of 32 bits; n, k, m, positions and ld of
- * the operands are multiples of 16, and the right operand alone is turned. */
+ * the operands are multiples of 16, and the right operand alone is turned. PLAIN: as F64, but as
+ * the library computes it if nothing is asked of it, which may be emulated; for measurements. */
 typedef struct sherd__library_product {
-    enum { SHERD__LIBRARY_F64, SHERD__LIBRARY_INT8 } kind;
+    enum { SHERD__LIBRARY_F64, SHERD__LIBRARY_INT8, SHERD__LIBRARY_PLAIN } kind;
     bool add, left_turned, right_turned;
     uint64_t n, k, m; /* below 2^31, as ld */
     void *left, *right, *out;

@@ -2,7 +2,8 @@
  * (accelerator.c), a lane's use of its driver (accelerator_lane.c), memory (accelerator_memory.c),
  * how devices are chosen and opened (accelerator_open.c), how a task is computed by kernels
  * (accelerator_task.c) or a library (accelerator_library.c), and the self-test
- * (accelerator_selftest.c), which also decides between these two (accelerator_choice.c). */
+ * (accelerator_selftest.c), which also decides between these two (accelerator_choice.c), and
+ * measurements for people (accelerator_peaks.c, accelerator_busy.c). */
 #ifndef NODE_BACKENDS_ACCELERATOR_INTERNAL_H
 #define NODE_BACKENDS_ACCELERATOR_INTERNAL_H
 
@@ -70,6 +71,9 @@ typedef struct accelerator_lane {
     bool ended;                    /* its thread returns */
     void *workspace;               /* of the library; NULL: the lane has none */
     uint64_t products;             /* that the library has computed */
+    bool computes;                 /* kernels were started and not waited for */
+    double turned;                 /* when that changed, by sherd__clock_s */
+    double computing_s, copying_s; /* time in which kernels were awaited, and in copies */
     char refused[SHERD__TEXT_MAX]; /* why it did not compute the last one that it did not */
     sherd__call *call;             /* in progress */
     double deadline;               /* of what it does, by sherd__clock_s; 0: it waits */
@@ -100,6 +104,9 @@ struct accelerator_device {
     double kept_at;           /* when the last one was added */
     pthread_mutex_t evicting; /* held while kept memory is freed, outside `lock` */
     uint32_t calls;           /* waiting and in progress */
+    uint32_t computing;       /* lanes whose kernels run */
+    double computing_from;    /* when the first of them began */
+    double busy_s;            /* time in which any lane's kernels ran, until none did */
     bool lost;
     bool stuck; /* a lane was abandoned */
     char why[SHERD__TEXT_MAX];
@@ -214,6 +221,10 @@ int sherd__lane_check_cancelled(const accelerator_lane *l, sherd_diag *d);
 int sherd__lane_open(accelerator_lane *l, accelerator_device *v, uint32_t threads, sherd_diag *d);
 void sherd__lane_close(accelerator_lane *l);
 
+/** Measures the device of an idle backend while its lanes work: how long it computes, and how long
+ *  they copy. */
+int sherd__accelerator_measure_busy(accelerator *a, const sherd__backend_options *opt,
+                                    sherd_diag *d);
 /** Tests a device before its lanes run, and sets what it does and its rates. */
 int sherd__accelerator_selftest(accelerator_device *v, const sherd__backend_options *opt,
                                 sherd_diag *d);

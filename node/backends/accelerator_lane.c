@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/cpu.h"
 #include "core/diag.h"
 #include "core/wipe.h"
@@ -36,6 +37,32 @@ void sherd__lane_leave(accelerator_lane *l)
         pause();
         pthread_mutex_lock(&l->busy);
     }
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* Notes that kernels were started, or that all of the lane's have ended. */
+static void set_computes(accelerator_lane *l, bool computes)
+{
+    accelerator_device *v = l->on;
+    if (l->computes == computes) return;
+    l->computes = computes;
+    pthread_mutex_lock(&v->of->lock);
+    const double now = sherd__clock_s();
+    if (computes) {
+        if (v->computing++ == 0) v->computing_from = now;
+    } else {
+        l->computing_s += now - l->turned;
+        if (--v->computing == 0) v->busy_s += now - v->computing_from;
+    }
+    pthread_mutex_unlock(&v->of->lock);
+    l->turned = now;
+}
+
+/* Adds the time of a copy, which began after kernels that it waited for. */
+static void add_copying(accelerator_lane *l, double from)
+{
+    l->copying_s += sherd__clock_s() - (l->turned > from ? l->turned : from);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -95,6 +122,7 @@ static int wait_for_piece(copying *c, sherd_diag *d)
     sherd__lane_enter(l);
     int err = sherd__lane_driver(l)->wait(l->driver, c->waited++ % SHERD__STAGING_PARTS, d);
     sherd__lane_leave(l);
+    set_computes(l, false); /* a copy follows what was started before it */
     return err;
 }
 
@@ -130,6 +158,7 @@ int sherd__lane_write(accelerator_lane *l, void *memory, uint64_t at, const uint
                       uint64_t len, sherd_diag *d)
 {
     copying c = begin(l, memory, at, len);
+    const double began = sherd__clock_s();
     int err = SHERD_OK;
     while (!err && more(&c, c.started)) {
         const uint64_t i = c.started;
@@ -138,13 +167,16 @@ int sherd__lane_write(accelerator_lane *l, void *memory, uint64_t at, const uint
         if (!err) copy_here(l, part_of(&c, i), from + i * PART, piece_len(&c, i));
         if (!err) err = start(&c, sherd__lane_driver(l)->write, d);
     }
-    return end(&c, err, d);
+    err = end(&c, err, d);
+    add_copying(l, began);
+    return err;
 }
 
 int sherd__lane_read(accelerator_lane *l, void *memory, uint64_t at, uint8_t *to, uint64_t len,
                      sherd_diag *d)
 {
     copying c = begin(l, memory, at, len);
+    const double began = sherd__clock_s();
     int err = SHERD_OK;
     for (uint64_t i = 0; !err && more(&c, i); i++) {
         err = sherd__lane_check_cancelled(l, d);
@@ -153,7 +185,9 @@ int sherd__lane_read(accelerator_lane *l, void *memory, uint64_t at, uint8_t *to
         if (!err) err = wait_for_piece(&c, d);
         if (!err) copy_here(l, to + i * PART, part_of(&c, i), piece_len(&c, i));
     }
-    return end(&c, err, d);
+    err = end(&c, err, d);
+    add_copying(l, began);
+    return err;
 }
 
 void sherd__lane_wipe(accelerator_lane *l)
@@ -183,6 +217,7 @@ int sherd__lane_launch(accelerator_lane *l, sherd__kernel kernel, const sherd__k
                        const sherd__kernel_job *job, const uint32_t groups[2], sherd_diag *d)
 {
     if (groups[0] == 0 || groups[1] == 0) return SHERD_OK;
+    set_computes(l, true);
     sherd__lane_enter(l);
     int err = sherd__lane_driver(l)->launch(l->driver, kernel, m, job, groups, d);
     sherd__lane_leave(l);
@@ -191,6 +226,7 @@ int sherd__lane_launch(accelerator_lane *l, sherd__kernel kernel, const sherd__k
 
 int sherd__lane_product(accelerator_lane *l, const sherd__library_product *p, sherd_diag *d)
 {
+    set_computes(l, true);
     sherd__lane_enter(l);
     int err = sherd__lane_driver(l)->library_product(l->driver, p, d);
     sherd__lane_leave(l);
@@ -203,6 +239,7 @@ int sherd__lane_finish(accelerator_lane *l, sherd_diag *d)
     sherd__lane_enter(l);
     int err = sherd__lane_driver(l)->finish(l->driver, d);
     sherd__lane_leave(l);
+    set_computes(l, false);
     return err;
 }
 

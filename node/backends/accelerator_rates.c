@@ -16,18 +16,23 @@
 #define SMALLEST 64u /* sizes at which kernels and library are compared */
 #define LARGEST 4096u
 
-static uint64_t square_len(uint8_t dtype, uint32_t n)
+static uint64_t square_len(uint8_t dtype, uint32_t primes, uint32_t n)
 {
-    return dtype == SHERD__BYTES ? sherd__bytes_laid(n, n)
-                                 : n * (uint64_t)n * sherd__wire_size(dtype);
+    const uint64_t one = dtype == SHERD__BYTES ? sherd__bytes_laid(n, n)
+                                               : n * (uint64_t)n * sherd__wire_size(dtype);
+    return primes ? primes * one : one;
 }
 
-/* Returns whether a product of n x n by n x n fits into the memory of the device. */
-static bool fits(const accelerator_trial *t, uint8_t dtype, uint32_t n)
+bool sherd__trial_fits(const accelerator_trial *t, uint8_t dtype, uint32_t primes, uint32_t n)
 {
     const sherd__driver_device *v = &t->lane->on->driver;
-    const uint64_t len = square_len(dtype, n);
+    const uint64_t len = square_len(dtype, primes, n);
     return len <= v->largest && 3 * len <= v->memory;
+}
+
+static bool fits(const accelerator_trial *t, uint8_t dtype, uint32_t n)
+{
+    return sherd__trial_fits(t, dtype, 1, n);
 }
 
 /* Sets numbers that are residues modulo any prime that is used here. */
@@ -39,22 +44,24 @@ static void fill(const sherd__fragment *f, uint8_t dtype)
     for (uint64_t i = 0; i + 8 <= len; i += dtype == SHERD__RESIDUES ? 3 : 8) {
         x = x * 1664525 + 1013904223;
         const double v = (double)x;
+        const uint64_t bytes = (x ^ (uint64_t)x << 29) & 0x7F7F7F7F7F7F7F7F;
         const uint8_t residue[] = { (uint8_t)(x >> 8), (uint8_t)(x >> 16), (uint8_t)(x >> 26) };
         if (dtype == SHERD__RESIDUES) memcpy(at + i, residue, 3);
+        else if (dtype == SHERD__BYTES) memcpy(at + i, &bytes, 8);
         else memcpy(at + i, &v, 8);
     }
 }
 
-/* Makes a product of n x n by n x n. Its numbers are zero unless they stay on the device. */
-static int make(accelerator_trial *t, uint8_t dtype, uint32_t n, sherd_diag *d)
+int sherd__trial_square(accelerator_trial *t, uint8_t dtype, uint8_t primes, uint32_t n,
+                        sherd_diag *d)
 {
     const accelerator_shape s = { n, n, n, false };
     const bool bytes = dtype == SHERD__BYTES;
-    const uint64_t len = square_len(dtype, n);
-    const uint8_t primes = dtype == SHERD_F64 ? 0 : 1;
+    const uint64_t len = square_len(dtype, primes, n);
     sherd__trial_product(t, &s);
     t->task.primes_len = primes;
-    t->task.primes[0] = bytes ? sherd__byte_primes[0] : sherd__primes_default.p[0];
+    for (uint8_t q = 0; q < primes; q++)
+        t->task.primes[q] = bytes ? sherd__byte_primes[q] : sherd__primes_default.p[q];
     t->left = sherd__trial_operand(bytes ? SHERD__BYTES_LEFT : dtype, primes, n, n, len);
     t->right = sherd__trial_operand(bytes ? SHERD__BYTES_RIGHT : dtype, primes, n, n, len);
     int err = sherd__trial_result(t, dtype, n, n, d);
@@ -63,6 +70,11 @@ static int make(accelerator_trial *t, uint8_t dtype, uint32_t n, sherd_diag *d)
         fill(t->right, dtype);
     }
     return err;
+}
+
+static int make(accelerator_trial *t, uint8_t dtype, uint32_t n, sherd_diag *d)
+{
+    return sherd__trial_square(t, dtype, dtype == SHERD_F64 ? 0 : 1, n, d);
 }
 
 static double flops_of(uint32_t n)
@@ -74,15 +86,14 @@ static double flops_of(uint32_t n)
 static int measure_rate(accelerator_trial *t, uint8_t dtype, bool quick, double *gflops,
                         sherd_diag *d)
 {
-    const uint32_t most = t->resident ? 8192 : 4096;
     int err;
     uint32_t n = 256;
     do {
         err = make(t, dtype, n, d);
-        if (!err) err = sherd__trial_run(t, t->resident ? 3 : 1, d);
+        if (!err) err = sherd__trial_run(t, 1, d);
         if (!err && t->seconds > 0) *gflops = 1e-9 * flops_of(n) / t->seconds;
         sherd__trial_end(t);
-    } while (!err && !quick && t->seconds < 0.05 && (n *= 2) <= most && fits(t, dtype, n));
+    } while (!err && !quick && t->seconds < 0.05 && (n *= 2) <= LARGEST && fits(t, dtype, n));
     return err;
 }
 
@@ -98,20 +109,14 @@ int sherd__accelerator_measure(accelerator_trial *t, const sherd__backend_option
                                sherd_diag *d)
 {
     sherd__device *w = t->lane->on->what;
-    double copied[KINDS] = { 0 }, resident[KINDS] = { 0 };
+    double copied[KINDS] = { 0 };
     double *library = t->lane->on->library.rate; /* so far at the sizes of the choice */
     int err = measure_rates(t, opt->quick, copied, d);
     for (size_t i = 0; i < KINDS; i++) library[i] = fmax(library[i], 1e9 * copied[i]);
-    t->resident = true;
-    if (!err && opt->resident) err = measure_rates(t, opt->quick, resident, d);
-    t->resident = false;
     w->gflops = copied[KIND_F64];
     w->residue_gflops = copied[KIND_RESIDUES];
     w->byte_gops = copied[KIND_BYTES];
-    w->resident_gflops = resident[KIND_F64];
-    w->resident_residue_gflops = resident[KIND_RESIDUES];
-    w->resident_byte_gops = resident[KIND_BYTES];
-    return err;
+    return err || !opt->rates ? err : sherd__accelerator_measure_peaks(t, opt, d);
 }
 
 /* ---- kernels or the library ------------------------------------------------------------------ */

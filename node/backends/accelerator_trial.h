@@ -32,6 +32,12 @@ int sherd__trial_result(accelerator_trial *t, uint8_t dtype, uint64_t rows, uint
                         sherd_diag *d);
 /** Computes the task `times` times, from operands that are copied with the first of them. */
 int sherd__trial_run(accelerator_trial *t, unsigned times, sherd_diag *d);
+/** Makes a product of n x n by n x n, modulo `primes` primes (0 for float64). Its numbers are zero
+ *  unless t->resident. SHERD_ENOMEM. */
+int sherd__trial_square(accelerator_trial *t, uint8_t dtype, uint8_t primes, uint32_t n,
+                        sherd_diag *d);
+/** Returns whether such a product fits into the memory of the device. */
+bool sherd__trial_fits(const accelerator_trial *t, uint8_t dtype, uint32_t primes, uint32_t n);
 /** Frees operands and result. */
 void sherd__trial_end(accelerator_trial *t);
 
@@ -53,5 +59,21 @@ int sherd__accelerator_choose(accelerator_trial *t, accelerator_kind kind, bool 
 /** Measures the rates of the device. */
 int sherd__accelerator_measure(accelerator_trial *t, const sherd__backend_options *opt,
                                sherd_diag *d);
+/** Adds to opt->rates what the driver's copies and the library's products reach, and copies and
+ *  products of lanes whose operands and results stay on the device. Sets the resident rates of the
+ *  device. What does not fit or takes long is left out. */
+int sherd__accelerator_measure_peaks(accelerator_trial *t, const sherd__backend_options *opt,
+                                     sherd_diag *d);
+
+/* The exact products that are measured, and products in float64. */
+typedef struct accelerator_measured {
+    const char *name;
+    uint8_t dtype, primes;
+} accelerator_measured;
+extern const accelerator_measured sherd__accelerator_measured[KINDS];
+#define SHERD__MEASURED_N 8192u /* size of the products with answers, at most */
+/** Adds a row, unless there is no room. */
+void sherd__device_rates_add(sherd__device_rates *r, const char *name, uint32_t n, double value,
+                             const char *unit);
 
 #endif

@@ -31,9 +31,24 @@ static const void *at(void *memory, uint64_t bytes)
     return (const void *)((uintptr_t)memory + bytes);
 }
 
+static cublas_status multiply_plain(const cublas_api *a, cublas_handle h,
+                                    const sherd__library_product *p)
+{
+    const double one = 1, beta = p->add;
+    if (!a->Dgemm_v2) return SHERD__CUBLAS_STATUS_NOT_SUPPORTED;
+    const cublas_status status = a->SetMathMode(h, SHERD__CUBLAS_DEFAULT_MATH);
+    return status ? status
+                  : a->Dgemm_v2(h, p->right_turned ? SHERD__CUBLAS_OP_T : SHERD__CUBLAS_OP_N,
+                                p->left_turned ? SHERD__CUBLAS_OP_T : SHERD__CUBLAS_OP_N, (int)p->m,
+                                (int)p->n, (int)p->k, &one, at(p->right, p->right_at),
+                                (int)p->right_ld, at(p->left, p->left_at), (int)p->left_ld, &beta,
+                                (void *)(uintptr_t)at(p->out, p->out_at), (int)p->out_ld);
+}
+
 cublas_status sherd__cublas_product(const cublas_api *a, cublas_handle h,
                                     const sherd__library_product *p)
 {
+    if (p->kind == SHERD__LIBRARY_PLAIN) return multiply_plain(a, h, p);
     static const int32_t whole[] = { 0, 1 };
     static const double real[] = { 0, 1 };
     const bool bytes = p->kind == SHERD__LIBRARY_INT8;

@@ -82,8 +82,12 @@ enum {
     X(GemmEx, (cublas_handle, cublas_operation, cublas_operation, int, int, int, const void *,     \
                const void *, cublas_type, int, const void *, cublas_type, int, const void *,       \
                void *, cublas_type, int, cublas_compute, cublas_algorithm))
-/* Without it, sums are not added up by atomic operations, either: that is the default. */
-#define CUBLAS_OPTIONAL(X) X(SetAtomicsMode, (cublas_handle, cublas_atomics))
+/* Without the first, sums are not added up by atomic operations, either: that is the default.
+ * Without the second, one rate is not measured. */
+#define CUBLAS_OPTIONAL(X)                                                                         \
+    X(SetAtomicsMode, (cublas_handle, cublas_atomics))                                             \
+    X(Dgemm_v2, (cublas_handle, cublas_operation, cublas_operation, int, int, int, const double *, \
+                 const double *, int, const double *, int, const double *, double *, int))
 
 #define CUBLAS_MEMBER(name, parameters) cublas_status(*name) parameters;
 typedef struct cublas_api {

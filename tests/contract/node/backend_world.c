@@ -12,6 +12,7 @@
 
 #include "core/bytes.h"
 #include "crypto/fragment_make.h"
+#include "node/backends/accelerator_internal.h"
 #include "node/backends/cpu.h"
 #include "node/check.h"
 #include "tests/contract/node/backend_world.h"
@@ -38,7 +39,10 @@ static const struct {
 #define BACKENDS (sizeof backends / sizeof *backends)
 #endif
 
-static void *contexts[BACKENDS];
+#define DEVICE 5u /* the place of the device that SHERD_CONTRACT names */
+
+static void *contexts[DEVICE + 1];
+static const sherd__backend *device; /* NULL: none is named */
 const sherd__backend *backend_now;
 void *backend_ctx, *backend_cpu;
 sherd__executor *backend_executor;
@@ -368,13 +372,54 @@ static void make_caches(void)
     setenv("POCL_CACHE_DIR", folder, 0);
 }
 
+/* cmocka chooses cases before it opens the group. */
+__attribute__((constructor)) static void choose_cases(void)
+{
+    if (getenv("SHERD_CONTRACT")) cmocka_set_test_filter("*_device");
+}
+
+static void use_library_always(accelerator *a)
+{
+    accelerator_library *l = &a->devices[0].library;
+    if (!l->used) fail_msg("cuBLAS is not used: %s", a->list[0].library);
+    for (size_t i = 0; i < KINDS; i++) l->from[i] = 0;
+}
+
+/* Opens the device that is named, and the processor, which is the reference. */
+static int open_device(const char *name)
+{
+    const bool opencl = strncmp(name, "opencl", 6) == 0, cublas = strncmp(name, "cublas", 6) == 0;
+    const char *number = strchr(name, ':');
+    const sherd__backend_options plain = { .threads = 1, .quick = true };
+    sherd__backend_options o = { .devices_len = 1,
+                                 .devices = { number ? (uint32_t)atoi(number + 1) : 0 } };
+    sherd_diag d = { .code = 0 };
+    device = opencl ? &sherd__backend_opencl : &sherd__backend_cuda;
+    o.library = getenv(opencl ? "SHERD_OPENCL_LIBRARY" : "SHERD_CUDA_LIBRARY");
+    o.quick = true;
+    if (!cublas) cublas_use("");
+    if (sherd__backend_cpu.open(&contexts[0], &plain, &d) ||
+        device->open(&contexts[DEVICE], &o, &d)) {
+        print_error("%s: %s\n", name, d.message);
+        return -1;
+    }
+    if (cublas) use_library_always(contexts[DEVICE]);
+    return 0;
+}
+
 int backend_open_all(void **s)
 {
     (void)s;
-    assert_non_null(getenv("BUILD"));
+    const char *named = getenv("SHERD_CONTRACT");
     backend_rnd = sherd__entropy_seeded(&seed_state, 20261121);
     assert_int_equal(sherd__executor_new_inline(&backend_executor), SHERD_OK);
     sherd__cpu_forms_always(true);
+    if (named) {
+        int err = open_device(named);
+        backend_cpu = contexts[0];
+        return err;
+    }
+    assert_non_null(getenv("BUILD"));
     make_caches();
     for (size_t i = 0; i < BACKENDS; i++) {
         const sherd__backend *b = backends[i].of;
@@ -403,14 +448,15 @@ int backend_open_all(void **s)
 int backend_close_all(void **s)
 {
     (void)s;
-    for (size_t i = 0; i < BACKENDS; i++) backends[i].of->close(contexts[i]);
+    if (device) device->close(contexts[DEVICE]);
+    for (size_t i = 0; i < (device ? 1 : BACKENDS); i++) backends[i].of->close(contexts[i]);
     sherd__executor_free(backend_executor);
     return 0;
 }
 
 int backend_choose(void **state)
 {
-    backend_now = backends[(uintptr_t)*state].of;
+    backend_now = device ? device : backends[(uintptr_t)*state].of;
     backend_ctx = contexts[(uintptr_t)*state];
     return 0;
 }

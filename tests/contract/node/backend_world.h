@@ -36,11 +36,14 @@ int backend_choose(void **state);
     NAMED(test, #test "_opencl_standin", 2), NAMED(test, #test "_cuda_standin", 3),                \
         NAMED(test, #test "_cublas_standin", 4)
 /** For all backends: also over the system's OpenCL, except in a build with sanitizers, which that
- *  does not support. */
+ *  does not support. If SHERD_CONTRACT names a device, this takes its place, and no other case
+ *  runs: "cuda" (its kernels alone), "cublas" (all products by the library) or "opencl", with the
+ *  number of the device as in "cuda:1". Then SHERD_CUDA_LIBRARY, SHERD_OPENCL_LIBRARY and
+ *  SHERD_CUDA_PATH apply as to nodes. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define ALL(test) HOSTED(test), STANDINS(test)
 #else
-#define ALL(test) HOSTED(test), STANDINS(test), NAMED(test, #test "_opencl", 5)
+#define ALL(test) HOSTED(test), STANDINS(test), NAMED(test, #test "_device", 5)
 #endif
 /** A call of the backend, its result, and the number of calls of done. */
 typedef struct calling {

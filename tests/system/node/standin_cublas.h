@@ -199,4 +199,17 @@ cublas_status cublasGemmEx(cublas_handle h, cublas_operation op_a, cublas_operat
     return SUCCESS;
 }
 
+#ifndef STANDIN_WITHOUT_ATOMICS
+#define COMPUTE_64F 70 /* not pedantic */
+
+cublas_status cublasDgemm_v2(cublas_handle h, cublas_operation op_a, cublas_operation op_b, int m,
+                             int n, int k, const double *alpha, const double *a, int lda,
+                             const double *b, int ldb, const double *beta, double *c, int ldc)
+{
+    return cublasGemmEx(h, op_a, op_b, m, n, k, alpha, a, SHERD__CUBLAS_CUDA_R_64F, lda, b,
+                        SHERD__CUBLAS_CUDA_R_64F, ldb, beta, c, SHERD__CUBLAS_CUDA_R_64F, ldc,
+                        COMPUTE_64F, SHERD__CUBLAS_GEMM_DEFAULT);
+}
+#endif
+
 #endif

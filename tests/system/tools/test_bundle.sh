@@ -24,7 +24,7 @@ mkdir -p "$root/moved" "$root/proc" "$root/tmp" "$root/dev"
 tar -xzf build/bundle/sherd-*.tar.gz -C "$root/moved" --strip-components 1
 report $? "it can be unpacked into any folder"
 
-missing=$(objdump -p "$root/moved/bin/sherd" "$root"/moved/lib/* | awk '$1 == "NEEDED" { print $2 }' | sort -u |
+missing=$(objdump -p "$root"/moved/bin/* "$root"/moved/contract/* "$root"/moved/lib/* | awk '$1 == "NEEDED" { print $2 }' | sort -u |
     grep -vxE 'ld-linux.*|lib(c|m|dl|pthread)\.so\.[0-9]+' |
     while read -r l; do [ -e "$root/moved/lib/$l" ] || echo "$l"; done)
 [ -z "$missing" ] || echo "not in lib/: $missing" >"$work/out"
@@ -40,12 +40,16 @@ if ! unshare -rmpf --mount-proc="$root/proc" true 2>"$work/err"; then
     echo "ok - the command runs # SKIP no namespaces: $(head -1 "$work/err")"
     exit $failed
 fi
-inside() {
-    env -i HOME=/tmp TMPDIR=/tmp PATH=/usr/sbin:/usr/bin unshare -rmpf --mount-proc="$root/proc" \
-        chroot "$root" /moved/bin/sherd "$@" >"$work/out" 2>"$work/err"
+inside() { # program, arguments
+    env -i HOME=/tmp TMPDIR=/tmp PATH=/usr/sbin:/usr/bin SHERD_CONTRACT=cuda CMOCKA_MESSAGE_OUTPUT=TAP \
+        SHERD_CUDA_LIBRARY=/driver.so unshare -rmpf --mount-proc="$root/proc" \
+        chroot "$root" "/moved/$@" >"$work/out" 2>"$work/err"
 }
-inside version && grep -q "^openblas" "$work/out"
+inside bin/sherd version && grep -q "^openblas" "$work/out"
 report $? "the command runs where nothing else is installed"
-inside demo -n 3 --samples 2000
+inside bin/sherd demo -n 3 --samples 2000
 report $? "it starts nodes from itself"
+cp "${BUILD:-build/plain}/tests/system/node/preload_cuda.so" "$root/driver.so"
+inside contract/test_calls && grep -q '^ok 8 - .*_device$' "$work/out"
+report $? "the suite of backends runs on a driver that the machine has"
 exit $failed
