@@ -262,8 +262,8 @@ static int probe(const sherd__cli *cli, sherd_diag *d)
                                    .opencl_library = sherd__opt_text(cli, "opencl-library"),
                                    .cuda_library = sherd__opt_text(cli, "cuda-library"),
                                    .quick_test = sherd__opt_choice(cli, "selftest") == 1 };
-    /* A driver may hang, and the process that waits for its answer be killed; the thread that started
-     * this process waits for it. */
+    /* A driver may hang, and the process that waits for its answer be killed. The thread that
+     * started this process waits for it. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     int out = set_output_aside();
     if (out < 0) return sherd__fail(d, SHERD_EIO, NULL, "no descriptor: %s", strerror(errno));

@@ -297,8 +297,8 @@ typedef struct sherd_train_gradients {
     uint64_t parts;   /* number of gradients that nodes or threads computed */
     double staleness_mean;
     uint64_t staleness_most;
-    uint64_t dropped;  /* number of parts of lost nodes that did not count */
-    uint64_t rescaled; /* number of steps that were computed again with a coarser scale */
+    uint64_t dropped;   /* number of parts of lost nodes that did not count */
+    uint64_t rescaled;  /* number of steps that were computed again with a coarser scale */
     char pace_node[64]; /* node that takes longest for a shard, if clearly longer than the others;
                            "": none, or asynchronous */
     double pace_times;  /* how many times as long as the others (median); 0: no such node */

@@ -115,7 +115,8 @@ static void name_pace(sherd__allreduce_job *j)
     pthread_mutex_lock(&j->requests.lock);
     j->stats.slowest = (sherd__slowest){ 0 };
     if (slow)
-        j->stats.slowest = (sherd__slowest){ j->node_of[slowest] + 1, seconds[slowest] / fmax(median, 1e-3) };
+        j->stats.slowest = (sherd__slowest){ j->node_of[slowest] + 1,
+                                             seconds[slowest] / fmax(median, 1e-3) };
     pthread_mutex_unlock(&j->requests.lock);
     if (!slow || j->nodes[j->node_of[slowest]].pace_named) return;
     j->nodes[j->node_of[slowest]].pace_named = true;

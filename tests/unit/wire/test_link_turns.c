@@ -50,7 +50,8 @@ static void gone(void *ctx, sherd__link *l)
     (void)ctx;
     many.gone++;
     for (int i = 0; i < LINKS; i++)
-        if (many.link[i] == l) many.link[i] = NULL; /* on a starved machine a peer can seem silent */
+        if (many.link[i] == l)
+            many.link[i] = NULL; /* on a starved machine a peer can seem silent */
 }
 
 static int on_accept(void *ctx, sherd__link *l, const sherd__fingerprint *key, const char *address,
