@@ -304,12 +304,10 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
     uint64_t cell = most_have(c, cell_of), depth = most_have(c, depth_of);
     uint32_t up = rooms_of(c, c->rooms);
     find_seeds(c, c->seeds);
-    const uint32_t *weights, *speeds;
-    sherd__cluster_weights(c, &weights, &speeds);
     double *rates = c->scratch + 4 * (size_t)c->count, *paces = rates + c->count;
     for (uint32_t i = 0; i < c->count; i++) {
         rates[i] = c->nodes[i].info.gflops;
-        paces[i] = c->nodes[i].speed;
+        paces[i] = c->nodes[i].speed.rate;
     }
     pthread_mutex_unlock(&c->lock);
     *out = (sherd__nodes){ .bodies = { sherd__buffers_body, sherd__buffers_unplace, c->answers },
@@ -324,8 +322,6 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
                            .rooms = up ? c->rooms : NULL,
                            .rooms_len = up,
                            .gflops = slowest,
-                           .weights = weights,
-                           .speeds = speeds,
                            /* Nodes on this machine share its cores and have no links. */
                            .rates = c->simulated ? NULL : rates,
                            .paces = c->simulated ? NULL : paces,
@@ -339,6 +335,7 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
                            .byte_gops = isfinite(bytes) ? bytes : 0,
                            .domain_fault = c->domain_fault.text[0] ? c->domain_fault.text : NULL,
                            .domain_hint = c->domain_fault.hint };
+    sherd__cluster_weights(c, out);
 }
 
 void sherd__cluster_report_small(sherd_cluster *c, uint32_t node)

@@ -66,6 +66,7 @@ void sherd_cluster_close(sherd_cluster *c)
     sherd__free(c->rooms);
     sherd__free(c->weights);
     sherd__free(c->speeds);
+    sherd__free(c->compared);
     sherd__free(c->scratch);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);

@@ -110,9 +110,11 @@ int sherd__time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d) SH
 int sherd__report_init(sherd_report *r, uint32_t nodes) SHERD_MUST;
 /** Adds the costs of an earlier encoding of the same product to r, and frees `before`. */
 void sherd__report_add(sherd_report *r, sherd_report *before);
-/** Notes how fast the nodes answered in a job, for the plans of later ones. Jobs of less than a
- *  tenth of a second or of less than 64 KiB for each node are not counted. */
-void sherd__cluster_note_paces(sherd_cluster *c, const sherd__job_pace *paces);
+/** Notes how fast the nodes answered in a job of this kind, for the plans of later ones. Jobs of
+ *  less than a tenth of a second or of less than 64 KiB for each node are not counted. verified: a
+ *  node that answers without computing would have been found. */
+void sherd__cluster_note_paces(sherd_cluster *c, const sherd__job_pace *paces,
+                               sherd__work_kind kind, bool verified);
 /** Measures the speeds of nodes elsewhere, with a product of ones, unless they are known. Errors:
  *  SHERD_EINTERRUPTED, SHERD_ETIMEOUT; other failures leave the speeds unknown. */
 int sherd__cluster_measure_speeds(sherd_cluster *c, const sherd_hooks *hooks, uint32_t timeout_ms,

@@ -123,10 +123,12 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
     c->seeds = sherd__calloc(c->count, sizeof *c->seeds);
     c->rooms = sherd__calloc(c->count, sizeof *c->rooms);
     c->weights = sherd__calloc(c->count, sizeof *c->weights);
-    c->speeds = sherd__calloc(c->count, sizeof *c->speeds);
+    c->speeds = sherd__calloc(c->count, SHERD__WORK_KINDS * sizeof *c->speeds);
+    c->compared = sherd__calloc(c->count, sizeof *c->compared);
     c->scratch = sherd__calloc(c->count, 6 * sizeof *c->scratch);
     bool fits = peers && c->domain_of && c->budgets && c->seeds && c->rooms;
-    int err = fits && c->weights && c->speeds && c->scratch ? SHERD_OK : SHERD_ENOMEM;
+    fits = fits && c->weights && c->speeds && c->compared;
+    int err = fits && c->scratch ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t i = 0; !err && i < c->count; i++) peers[i] = &c->nodes[i].peer;
     while (!err && unnamed < c->count && peers[unnamed]->domain[0]) unnamed++;
     if (!err) err = sherd__names_start(&names, peers, c->count);

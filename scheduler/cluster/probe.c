@@ -50,7 +50,9 @@ static int product(probed *sum, const probe *p, size_t n, size_t k, size_t m, sh
     double *out = sherd__calloc(n * m, sizeof *out);
     if (!out) return sherd__fail_memory(d, "a product of %zu x %zu", n, m);
     double began = sherd__clock_s();
+    p->cluster->probing = true;
     int err = sherd_multiply(p->cluster, a, b, out, m, &opt, &r, d);
+    p->cluster->probing = false;
     sum->seconds += sherd__clock_s() - began;
     sum->bytes += (double)r.work_out + (double)r.work_in;
     sherd_report_fini(&r);

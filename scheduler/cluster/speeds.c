@@ -1,9 +1,17 @@
 /*
  * How the work is divided among the nodes of a cluster: by the weights of their list, otherwise by
- * how fast they answered in earlier jobs and, for nodes elsewhere, by the rates that they declare.
- * A declared or measured speed can only make a node's own part smaller (scheduler/plan/weights.h).
+ * how fast they did the last product of the same kind. Before the first one, how fast they answered
+ * other ones counts, and the rates that they declare; these can only make a node's own part smaller
+ * (scheduler/plan/weights.h). So can products whose check does not find a node that answers without
+ * computing.
+ *
+ * The speed in a kind of work is multiplications by time. Bytes would not do: each node is sent all
+ * of B under `plain`, and returns as much as C under `permute`, however small its part is. Where
+ * each part is in proportion to (part / time) of the product before, the times of all nodes become
+ * equal, also if a part has a cost that does not depend on its size.
  */
 #include <math.h>
+#include <string.h>
 
 #include "core/diag.h"
 #include "core/median.h"
@@ -22,32 +30,47 @@ static bool any_weight(const sherd_cluster *c)
     return false;
 }
 
-/* Returns whether the measured speeds make a weight smaller than 1. The lock must be held. */
-static bool weights_of_speeds(sherd_cluster *c)
+/* Returns the rate that the node declares for this kind of work; 0: unknown, or it says nothing.
+ * Processors of this machine are shared: what a node measured at its start, while others started,
+ * says nothing of it. */
+static double declared(const sherd_cluster *c, const sherd_node_info *n, sherd__work_kind kind)
 {
-    double *speeds = c->scratch, *seen = speeds + c->count, *declared = seen + c->count,
-           *room = declared + c->count;
-    for (uint32_t i = 0; i < c->count; i++) speeds[i] = c->nodes[i].speed;
-    bool any = sherd__weights_of_speeds(speeds, c->count, seen, room);
-    /* Nodes on this machine share its cores: what one of them measured at its start, while others
-     * started, says nothing of it. */
-    for (uint32_t i = 0; i < c->count && !c->simulated; i++)
-        speeds[i] = c->nodes[i].info.state == SHERD_NODE_UP ? c->nodes[i].info.gflops : 0;
-    if (!c->simulated) {
-        any = sherd__weights_of_speeds(speeds, c->count, declared, room) || any;
-        for (uint32_t i = 0; i < c->count; i++) seen[i] = fmin(seen[i], declared[i]);
-    }
-    if (any) sherd__weights_round(seen, c->count, c->speeds);
-    return any;
+    bool shares = c->simulated && !strcmp(n->backend, "cpu");
+    if (shares || n->state != SHERD_NODE_UP) return 0;
+    if (kind == SHERD__WORK_BYTES) return n->byte_gops;
+    return kind == SHERD__WORK_RESIDUES && n->residue_gflops > 0 ? n->residue_gflops : n->gflops;
 }
 
-void sherd__cluster_weights(sherd_cluster *c, const uint32_t **weights, const uint32_t **speeds)
+/* Returns the weights that the speeds in this kind of work suggest; NULL: all equal. The lock must
+ * be held. */
+static const uint32_t *weights_of(sherd_cluster *c, sherd__work_kind kind)
+{
+    double *out = c->scratch, *other = out + c->count, *did = other + c->count,
+           *room = did + c->count;
+    uint32_t *to = c->speeds + (size_t)kind * c->count;
+    for (uint32_t i = 0; i < c->count; i++) c->compared[i] = c->nodes[i].speed;
+    sherd__weights_of_speeds(c->compared, c->count, out, room);
+    for (uint32_t i = 0; i < c->count; i++)
+        c->compared[i] = (sherd__speed){ .rate = declared(c, &c->nodes[i].info, kind) };
+    sherd__weights_of_speeds(c->compared, c->count, other, room);
+    for (uint32_t i = 0; i < c->count; i++) c->compared[i] = c->nodes[i].speeds[kind];
+    sherd__weights_of_speeds(c->compared, c->count, did, room);
+    for (uint32_t i = 0; i < c->count; i++)
+        out[i] = c->compared[i].rate > 0 ? did[i] : fmin(out[i], other[i]);
+    if (!sherd__weights_differ(out, c->count)) return NULL;
+    sherd__weights_round(out, c->count, to);
+    return to;
+}
+
+void sherd__cluster_weights(sherd_cluster *c, sherd__nodes *out)
 {
     bool given = any_weight(c);
     for (uint32_t i = 0; i < c->count && given; i++) c->scratch[i] = c->nodes[i].peer.weight;
     if (given) sherd__weights_round(c->scratch, c->count, c->weights);
-    *weights = given ? c->weights : NULL;
-    *speeds = weights_of_speeds(c) ? c->speeds : NULL;
+    out->weights = given ? c->weights : NULL;
+    pthread_mutex_lock(&c->lock);
+    for (int k = 0; k < SHERD__WORK_KINDS; k++) out->speeds[k] = weights_of(c, (sherd__work_kind)k);
+    pthread_mutex_unlock(&c->lock);
 }
 
 void sherd__cluster_weights_unused(sherd_cluster *c, const char *why)
@@ -80,26 +103,38 @@ static void name_pace(sherd_cluster *c, const sherd__job_pace *paces)
                        worst->label, c->jobs, worst->owed_s, median);
 }
 
-void sherd__cluster_note_paces(sherd_cluster *c, const sherd__job_pace *paces)
+/* Divides the rates of nodes that had a part, above 0, by their median. Returns how many have. */
+static uint32_t compare(double *rates, uint32_t len, double *room)
 {
-    double longest = 0;
-    uint64_t bytes = 0;
     uint32_t known = 0;
+    for (uint32_t i = 0; i < len; i++)
+        if (rates[i] > 0) room[known++] = rates[i];
+    double median = sherd__median(room, known, false);
+    for (uint32_t i = 0; i < len && known; i++) rates[i] /= median;
+    return known;
+}
+
+void sherd__cluster_note_paces(sherd_cluster *c, const sherd__job_pace *paces,
+                               sherd__work_kind kind, bool verified)
+{
+    double *moved = c->scratch, *did = moved + c->count, *room = did + c->count, longest = 0;
+    uint64_t bytes = 0;
     name_pace(c, paces);
     for (uint32_t i = 0; i < c->count; i++) {
-        longest = fmax(longest, paces[i].seconds);
-        bytes += paces[i].bytes;
-        if (paces[i].bytes)
-            c->scratch[known++] = (double)paces[i].bytes / fmax(paces[i].seconds, ANSWER_S);
+        const sherd__job_pace *p = &paces[i];
+        longest = fmax(longest, p->seconds);
+        bytes += p->bytes;
+        moved[i] = (double)p->bytes / fmax(p->seconds, ANSWER_S);
+        did[i] = p->work / fmax(p->seconds + p->missed, ANSWER_S);
     }
+    uint32_t known = compare(moved, c->count, room);
     if (known < 2 || longest < JOB_S || bytes < (uint64_t)JOB_BYTES * known) return;
-    double median = sherd__median(c->scratch, known, true);
+    bool judged = !c->probing && compare(did, c->count, room) >= 2;
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->count; i++) {
-        double *speed = &c->nodes[i].speed;
-        if (paces[i].bytes)
-            *speed = (double)paces[i].bytes / fmax(paces[i].seconds, ANSWER_S) / median;
-        else *speed = sqrt(*speed); /* it had no part: it is tried again after some jobs */
+        pool_node *n = &c->nodes[i];
+        sherd__speed_learn(&n->speed, moved[i], false);
+        if (judged) sherd__speed_learn(&n->speeds[kind], did[i], verified);
     }
     pthread_mutex_unlock(&c->lock);
 }

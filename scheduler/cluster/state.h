@@ -16,6 +16,7 @@
 #include "scheduler/cluster/internal.h"
 #include "scheduler/cluster/launch.h"
 #include "scheduler/cluster/work.h"
+#include "scheduler/plan/weights.h"
 #include "store/record.h"
 #include "wire/link.h"
 
@@ -54,7 +55,8 @@ typedef struct pool_node {
     uint32_t ban;         /* number of its ban, from 1; 0: not banned */
     bool windows;         /* it can process windows of images */
     bool seeds;           /* it expands seeds of shares */
-    double speed;    /* in the last jobs, as a fraction of the median of all nodes; 0: unknown */
+    sherd__speed speed;   /* bytes a second in the last jobs, relative to the median of all nodes */
+    sherd__speed speeds[SHERD__WORK_KINDS]; /* work in the last products of each kind, likewise */
     double owed_s;   /* time in which it owed answers, total of all products */
     bool pace_named; /* the log says that it is slow */
     sherd__hello_rates rates;
@@ -102,9 +104,11 @@ struct sherd_cluster {
     uint64_t *budgets;          /* used by the calling thread: sherd__nodes.budgets */
     uint64_t *rooms;            /* as budgets: sherd__nodes.rooms */
     bool *seeds;                /* as budgets: sherd__nodes.seeds */
-    uint32_t *weights, *speeds; /* as budgets: sherd__nodes.weights and speeds */
+    uint32_t *weights, *speeds; /* as budgets: sherd__nodes.weights, and speeds by kind */
     double *scratch;            /* as budgets: four for each node, then its rate and pace */
-    bool speeds_measured, weights_reported; /* used by the calling thread, as is the next */
+    sherd__speed *compared;     /* as budgets: scratch */
+    bool speeds_measured, weights_reported; /* used by the calling thread, as are the next two */
+    bool probing;                           /* products are of ones: no work to judge nodes by */
     uint32_t jobs;                          /* number of products that were complete */
     uint64_t needed; /* bytes that a node must declare for the current work */
     uint64_t held;   /* bytes that kept operands take at every node */
@@ -135,9 +139,9 @@ void sherd__cluster_wait(sherd_cluster *c, unsigned ms);
 /** Delivers the queued lines. The lock must be held. */
 void sherd__cluster_hand_out(sherd_cluster *c);
 
-/* speeds.c: sherd__nodes.weights and speeds. The lock must be held. */
+/* speeds.c: sets out->weights and out->speeds. */
 
-void sherd__cluster_weights(sherd_cluster *c, const uint32_t **weights, const uint32_t **speeds);
+void sherd__cluster_weights(sherd_cluster *c, sherd__nodes *out);
 
 /* probe.c: a product of ones, which shows how fast each node answers. */
 

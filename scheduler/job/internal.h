@@ -12,6 +12,7 @@ typedef struct job_cell {
     uint32_t node;     /* that works on it in state hiding, sent or judging */
     uint32_t given_up; /* 1 + the node whose task for it was given up; 0: none */
     uint32_t attempt;  /* of the current task; from a counter of the whole job, never 0 */
+    float work;        /* multiplications of its task, in a unit of the whole job */
     uint64_t since_ms;
 } job_cell;
 
@@ -43,6 +44,7 @@ typedef struct job_node {
     uint64_t
         missed_ms; /* time in which it owed answers that did not come: it was lost, or relieved */
     uint64_t moved_at, moved; /* bytes of work of its session then; during owed_ms */
+    double work; /* of its tasks that were accepted, without those in place of others */
     uint32_t depth;
     uint32_t refusals;     /* consecutive refusals when it had only one task at a time */
     uint32_t refused_upto; /* value of job.attempts when the last refusal was counted */

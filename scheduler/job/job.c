@@ -140,6 +140,12 @@ static void convict(sherd__job *j, uint32_t node, const char *what)
     else sherd__job_say(j, SHERD_LOG_WARN, "%s: banned", text);
 }
 
+/* Returns whether the cell's task is in place of another node. */
+static bool for_another(const job_cell *c)
+{
+    return c->given_up && c->given_up != c->node + 1;
+}
+
 void sherd__job_judged(sherd__job *j, uint64_t ordinal, uint32_t attempt, int err)
 {
     job_cell *c = &j->cells[ordinal];
@@ -150,6 +156,7 @@ void sherd__job_judged(sherd__job *j, uint64_t ordinal, uint32_t attempt, int er
         uint64_t pos = ordinal / j->shape.slots;
         sherd__job_cell_done(j, ordinal);
         j->nodes[node].accepted++;
+        if (!for_another(c)) j->nodes[node].work += c->work;
         j->stats.accepted++;
         if (j->shape.threshold && ++j->accepted_at[pos] == j->shape.threshold)
             sherd__job_close_position(j, pos);
@@ -339,7 +346,7 @@ static void answered(sherd__job *j, uint32_t node, sherd__event *e, uint64_t now
     if (e->task.task == 0 || ordinal >= j->cells_len) return;
     job_cell *c = &j->cells[ordinal];
     if (c->state != CELL_SENT || c->node != node || c->attempt != e->task.attempt) return;
-    sherd__job_answered(j, node, c->given_up && c->given_up != node + 1, now_ms);
+    sherd__job_answered(j, node, for_another(c), now_ms);
     n->progress_ms = now_ms;
     n->refusals = 0;
     int err = sherd__job_judge(j, ordinal, e->fragment);

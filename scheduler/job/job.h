@@ -137,6 +137,8 @@ typedef struct sherd__job_pace {
                        is usual for tasks in place of another node */
     double missed;  /* in which it owed answers, until it was lost or relieved of them */
     uint64_t bytes; /* of work that moved during `seconds` */
+    double work; /* multiplications for answers that passed their check, without those of tasks in
+                       place of another node, in a unit of this job */
 } sherd__job_pace;
 sherd__job_pace sherd__job_node_pace(const sherd__job *j, uint32_t node);
 /** The node that a job waited longest for; it may have been lost. */

@@ -65,7 +65,8 @@ sherd__job_pace sherd__job_node_pace(const sherd__job *j, uint32_t node)
     const job_node *n = &j->nodes[node];
     return (sherd__job_pace){ .seconds = (double)n->owed_ms * 1e-3,
                               .missed = (double)n->missed_ms * 1e-3,
-                              .bytes = n->moved };
+                              .bytes = n->moved,
+                              .work = n->work };
 }
 
 void sherd__job_late(sherd__job *j, uint64_t now_ms)

@@ -161,6 +161,7 @@ int sherd__job_again(sherd__job *j)
         j->nodes[i].accepted = 0;
         j->nodes[i].owed_ms = j->nodes[i].missed_ms = j->nodes[i].moved = 0;
         j->nodes[i].own = 0;
+        j->nodes[i].work = 0;
         j->nodes[i].depth = j->o.depth;
         j->nodes[i].refused_upto = 0;
         j->nodes[i].relieved = false;

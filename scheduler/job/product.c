@@ -65,6 +65,10 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
 int sherd__product_job(sherd__job **out, sherd_cluster *c, const sherd__prepared *p, bool strict,
                        sherd_diag *d)
 {
+    static const uint32_t needs[] = { [SHERD__WORK_F64] = SHERD__DOES_F64,
+                                      [SHERD__WORK_RESIDUES] = SHERD__DOES_RESIDUES,
+                                      [SHERD__WORK_BYTES] = SHERD__DOES_BYTES,
+                                      [SHERD__WORK_MAPS] = SHERD__DOES_MAPS };
     sherd__job_options jo = { 0 };
     sherd__cluster_job_options(c, &jo);
     jo.hiding = &p->hiding;
@@ -76,10 +80,7 @@ int sherd__product_job(sherd__job **out, sherd_cluster *c, const sherd__prepared
     jo.left = p->name_a;
     jo.right = p->name_b;
     jo.memory = sherd__cluster_pass_over(c, p->node_memory);
-    jo.needs = p->bytes         ? SHERD__DOES_BYTES
-               : p->primes_len  ? SHERD__DOES_RESIDUES
-               : p->elementwise ? SHERD__DOES_MAPS
-                                : SHERD__DOES_F64;
+    jo.needs = needs[sherd__prepared_kind(p)];
     int err = sherd__cluster_coding(c, jo.id, p, d);
     return err ? err : sherd__job_new(out, &jo);
 }
@@ -121,10 +122,10 @@ static void count_nodes(sherd_report *r, const taking_part *t, const sherd__node
     }
 }
 
-/* Compares how fast the nodes answered; complete: the product is, so that the cluster learns their
- * speeds. Without memory the report names no node. */
-static void note_paces(const sherd__product_call *call, const sherd__job *job, bool complete,
-                       sherd__run_result *result)
+/* Compares how fast the nodes answered; complete: the product, if it is, so that the cluster
+ * learns their speeds; otherwise NULL. Without memory the report names no node. */
+static void note_paces(const sherd__product_call *call, const sherd__job *job,
+                       const sherd__prepared *complete, sherd__run_result *result)
 {
     uint32_t nodes = call->nodes->count;
     sherd__job_pace *paces = sherd__calloc(nodes, sizeof *paces);
@@ -132,7 +133,9 @@ static void note_paces(const sherd__product_call *call, const sherd__job *job, b
     if (paces && room) {
         for (uint32_t i = 0; i < nodes; i++) paces[i] = sherd__job_node_pace(job, i);
         result->slowest = sherd__job_slowest_of(paces, nodes, room);
-        if (complete) sherd__cluster_note_paces(call->cluster, paces);
+        if (complete)
+            sherd__cluster_note_paces(call->cluster, paces, sherd__prepared_kind(complete),
+                                      sherd__prepared_verified(complete));
     }
     sherd__free(paces);
     sherd__free(room);
@@ -153,7 +156,7 @@ int sherd__product_run(const sherd__product_call *call, const sherd__prepared *p
                                  .states = own.states };
     err = judge(sherd__cluster_run(call->cluster, job, last, call->opt->timeout_ms, &result, d),
                 &result, call->opt->strict, d);
-    note_paces(call, job, !err, &result);
+    note_paces(call, job, err ? NULL : p, &result);
     report_fill(&own, p, nodes, &result);
     for (uint32_t i = 0; i < own.nodes && own.tasks > 0; i++)
         own.done[i] = (double)sherd__job_node_tasks(job, i) / (double)own.tasks;

@@ -200,6 +200,13 @@ void sherd__job_left_back(sherd__job *j, uint32_t node, uint64_t ordinal)
     if (*left == LEFT_MAKING) *left = LEFT_NONE;
 }
 
+/* Returns how many terms each sum of the result has. Where left blocks stay it is one number for
+ * all cells, and counts as 1. */
+static uint64_t terms_of(const sherd__job *j, const sherd__cell_work *work)
+{
+    return j->shape.left_stays ? 1 : sherd__fragment_info_of(work->left)->cols;
+}
+
 int sherd__job_send(sherd__job *j, uint64_t ordinal, sherd__cell_work *work)
 {
     job_cell *c = &j->cells[ordinal];
@@ -213,6 +220,7 @@ int sherd__job_send(sherd__job *j, uint64_t ordinal, sherd__cell_work *work)
                          .result = work->result,
                          .primes_len = j->shape.primes_len };
     memcpy(task.primes, j->shape.primes, sizeof j->shape.primes);
+    c->work = (float)work->result.rows * (float)work->result.cols * (float)terms_of(j, work);
     drop_old_tiles(j, c->node, cell);
     int err = j->shape.resident ? ensure_resident(j, n, cell, &task.right) : SHERD_OK;
     if (!err) err = put_left(j, n, cell, work, &task);

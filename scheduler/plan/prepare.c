@@ -117,10 +117,24 @@ bool sherd__prepare_follows_speeds(const sherd_product_options *opt)
     return !given && !opt->shuffles && !opt->balanced && opt->exposure_max <= 0;
 }
 
-const uint32_t *sherd__prepare_weights(const sherd__nodes *nodes, const sherd_product_options *opt)
+sherd__work_kind sherd__prepared_kind(const sherd__prepared *p)
+{
+    return p->bytes         ? SHERD__WORK_BYTES
+           : p->primes_len  ? SHERD__WORK_RESIDUES
+           : p->elementwise ? SHERD__WORK_MAPS
+                            : SHERD__WORK_F64;
+}
+
+bool sherd__prepared_verified(const sherd__prepared *p)
+{
+    return !p->elementwise && !p->tolerant;
+}
+
+const uint32_t *sherd__prepare_weights(const sherd__prepared *p, const sherd__nodes *nodes,
+                                       const sherd_product_options *opt)
 {
     if (nodes->weights) return nodes->weights;
-    return sherd__prepare_follows_speeds(opt) ? nodes->speeds : NULL;
+    return sherd__prepare_follows_speeds(opt) ? nodes->speeds[sherd__prepared_kind(p)] : NULL;
 }
 
 int sherd__prepare_draw(sherd__prepared *p, size_t len, const uint32_t *weights,
@@ -336,7 +350,7 @@ static void plan_apply(sherd__prepared *p, size_t n, size_t widest, const sherd_
 static int fill_in_apply(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
                          const sherd_product_options *opt, sherd_diag *d)
 {
-    int err = sherd__prepare_draw(p, m->a.cols, sherd__prepare_weights(nodes, opt), opt, d);
+    int err = sherd__prepare_draw(p, m->a.cols, sherd__prepare_weights(p, nodes, opt), opt, d);
     if (err) return err;
     plan_apply(p, m->a.rows, sherd__prepare_widest(p, m->a.cols), nodes, opt);
     sherd__elementwise_params ew = {

@@ -26,6 +26,15 @@ int sherd__product_options_read(sherd_product_options *own, const sherd_product_
 /** Sets options to their defaults. */
 void sherd__product_options_init(sherd_product_options *opt);
 
+/** Kinds of work whose speeds are kept apart: a device may be fast at one and slow at another. */
+typedef enum sherd__work_kind {
+    SHERD__WORK_F64,
+    SHERD__WORK_RESIDUES,
+    SHERD__WORK_BYTES,
+    SHERD__WORK_MAPS, /* element-wise operations */
+    SHERD__WORK_KINDS
+} sherd__work_kind;
+
 /** The properties of the nodes that preparing needs. */
 typedef struct sherd__nodes {
     uint32_t count;
@@ -47,8 +56,8 @@ typedef struct sherd__nodes {
                               unpacking */
     double byte_gops;      /* as gflops, for byte residues; 0: not all nodes multiply them */
     /* By node, for schemes that divide the work (SHERD_TAKES_WEIGHTS): weights that the list of
-       nodes gives; what the measured speeds suggest. NULL: all equal. */
-    const uint32_t *weights, *speeds;
+       nodes gives; what the speeds in each kind of work suggest. NULL: all equal. */
+    const uint32_t *weights, *speeds[SHERD__WORK_KINDS];
     /* By node: rates that they declare, and how fast they answered as a fraction of the median.
        NULL or 0: unknown. Only forecasts use them. */
     const double *rates, *paces;
@@ -133,6 +142,11 @@ int sherd__prepare_apply_shapes(sherd_view a, sherd_view b, const sherd_product_
  * them, by a seed of theirs, stored tables, `balanced` or a bound.
  */
 bool sherd__prepare_follows_speeds(const sherd_product_options *opt);
+/** Returns which kind of work the product or operation is. */
+sherd__work_kind sherd__prepared_kind(const sherd__prepared *p);
+/** Returns whether a node that answers without computing is found: the check of each answer covers
+ *  all of its entries, and to the last bit. */
+bool sherd__prepared_verified(const sherd__prepared *p);
 /** Returns the least number of domains that the scheme needs for opt->colluding and opt->spare. */
 uint64_t sherd__prepare_least(const sherd_product_options *opt);
 /** Sets the next A, m->a (at most as many rows as prepared for), and the destination of its

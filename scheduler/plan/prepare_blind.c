@@ -135,7 +135,8 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
         .slots = p->slots,
         .widest = a.cols,
         .rows_kept = 1,
-        .rows_longest = sherd__slots_longest(a.rows, p->slots, sherd__prepare_weights(nodes, opt)),
+        .rows_longest = sherd__slots_longest(a.rows, p->slots,
+                                             sherd__prepare_weights(p, nodes, opt)),
         .size_a = p->size_a,
         .size_b = p->size_b,
         .primes_len = p->primes_len,
@@ -202,7 +203,7 @@ static int blind_prepare(sherd__prepared *p, const sherd__matrices *m, const she
     p->check_error = e * e;
     p->mask_rows = runs ? a.rows : 0;
     err = plan(p, a, b, nodes, opt, d);
-    return err ? err : open_scheme(p, m, sherd__prepare_weights(nodes, opt));
+    return err ? err : open_scheme(p, m, sherd__prepare_weights(p, nodes, opt));
 }
 
 static int blind_ready(sherd__prepared *p, sherd_diag *d)

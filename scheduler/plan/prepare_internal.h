@@ -34,9 +34,10 @@ static inline bool sherd__prepare_shuffles(const sherd__prepared *p)
  *  exposure is not a node. */
 int sherd__prepare_draw(sherd__prepared *p, size_t len, const uint32_t *weights,
                         const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
-/** Returns the weights by which the product is divided: those of the list, or those of measured
- *  speeds if it follows them. NULL: equal. */
-const uint32_t *sherd__prepare_weights(const sherd__nodes *nodes, const sherd_product_options *opt);
+/** Returns the weights by which the product is divided: those of the list, or those of speeds in
+ *  its kind of work if it follows them; its primes must be chosen. NULL: equal. */
+const uint32_t *sherd__prepare_weights(const sherd__prepared *p, const sherd__nodes *nodes,
+                                       const sherd_product_options *opt);
 /** Counts in p->planned the columns of each slot according to the exposures. Returns the largest
  *  number. */
 size_t sherd__prepare_widest(const sherd__prepared *p, size_t len);

@@ -95,7 +95,7 @@ typedef struct facts {
 static const uint32_t *rows_weights(const sherd__prepared *p, const sherd__nodes *nodes,
                                     const sherd_product_options *opt)
 {
-    return p->shape_only ? NULL : sherd__prepare_weights(nodes, opt);
+    return p->shape_only ? NULL : sherd__prepare_weights(p, nodes, opt);
 }
 
 static int plan(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
@@ -203,7 +203,7 @@ static int partition_prepare(sherd__prepared *p, const sherd__matrices *m,
     facts of;
     int err = look_at(p, m, opt, &of, d);
     if (!err && !plain)
-        err = sherd__prepare_draw(p, a.cols, sherd__prepare_weights(nodes, opt), opt, d);
+        err = sherd__prepare_draw(p, a.cols, sherd__prepare_weights(p, nodes, opt), opt, d);
     if (!err && plain && opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
     if (err) return err;
     of.widest = plain ? a.cols : sherd__prepare_widest(p, a.cols);

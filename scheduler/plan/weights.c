@@ -22,21 +22,35 @@ void sherd__weights_round(const double *w, uint32_t len, uint32_t *out)
     for (uint32_t i = 0; i < len; i++) out[i] /= divisor;
 }
 
-bool sherd__weights_of_speeds(const double *speeds, uint32_t len, double *out, double *room)
+void sherd__speed_learn(sherd__speed *s, double rate, bool verified)
+{
+    const bool lower = rate <= s->rate;
+    if (!(rate > 0)) s->rate = sqrt(s->rate);
+    else if (verified || !s->verified) *s = (sherd__speed){ rate, verified };
+    else if (lower || s->rate < 1) *s = (sherd__speed){ rate, lower };
+}
+
+void sherd__weights_of_speeds(const sherd__speed *speeds, uint32_t len, double *out, double *room)
 {
     uint32_t known = 0;
-    bool any = false;
     for (uint32_t i = 0; i < len; i++)
-        if (speeds[i] > 0) room[known++] = speeds[i];
+        if (speeds[i].rate > 0) room[known++] = speeds[i].rate;
     /* Of two middle values the lower one, and only if most speeds are known: whatever fewer than
        half of the nodes report, the median is not above that of an honest node. */
     double median = 2 * known > len ? sherd__median(room, known, false) : 0;
     for (uint32_t i = 0; i < len; i++) {
-        bool slow = speeds[i] > 0 && speeds[i] * SHERD__WEIGHTS_SLOWER < median;
-        out[i] = slow ? speeds[i] / median : 1;
-        any = any || slow;
+        double rate = speeds[i].rate;
+        bool slow = rate > 0 && rate * SHERD__WEIGHTS_SLOWER < median;
+        bool fast = speeds[i].verified && median > 0 && rate > SHERD__WEIGHTS_SLOWER * median;
+        out[i] = slow || fast ? fmin(rate / median, SHERD__WEIGHTS_FASTER) : 1;
     }
-    return any;
+}
+
+bool sherd__weights_differ(const double *w, uint32_t len)
+{
+    for (uint32_t i = 1; i < len; i++)
+        if (w[i] != w[0]) return true;
+    return false;
 }
 
 #define SERIES 5u

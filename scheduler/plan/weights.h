@@ -15,17 +15,36 @@
  *  SHERD__WEIGHT_MAX without a common divisor, so equal ones are 1. */
 void sherd__weights_round(const double *w, uint32_t len, uint32_t *out);
 
-/** How much slower than the median a node must be before it is planned for less. */
-#define SHERD__WEIGHTS_SLOWER 1.5
+/** How fast a node is. */
+typedef struct sherd__speed {
+    double rate;   /* of work, in the same unit for all nodes; 0: unknown */
+    bool verified; /* measured in work whose answers were verified */
+} sherd__speed;
+
 /**
- * Writes the weight that nodes have by their speeds (0: unknown): that of a node which is slower
- * than the median by more than SHERD__WEIGHTS_SLOWER is its part of the median, of all others 1.
- * Unless most speeds are known, all weights are 1. The median is the lower one of two middle
- * values. Up to half of the nodes can therefore attract no more than an equal share of what slow
- * ones lose, whatever speeds they report; of two nodes neither gets less. room: scratch for `len`
- * numbers. Returns whether a weight is below 1.
+ * Notes the rate of a node in a job, relative to the median. One that was not verified replaces one
+ * that was only if it is lower, or if that is below the median. 0: it had no part; its rate then
+ * approaches 1, so that it is tried again after some jobs.
  */
-bool sherd__weights_of_speeds(const double *speeds, uint32_t len, double *out, double *room);
+void sherd__speed_learn(sherd__speed *s, double rate, bool verified);
+
+/** By which factor a node must be slower, or faster, than the median to be planned for another
+ *  part. */
+#define SHERD__WEIGHTS_SLOWER 1.5
+/** The largest weight, where the median has 1. */
+#define SHERD__WEIGHTS_FASTER 4.0
+/**
+ * Writes the weight that nodes have by their speeds: the rate divided by the median for a node that
+ * is slower than the median by more than SHERD__WEIGHTS_SLOWER, and, at most SHERD__WEIGHTS_FASTER,
+ * for one whose verified rate is as much higher; 1 for all others. Unless most rates are known, all
+ * weights are 1. The median is the lower one of two middle values: of two nodes, the slow one has
+ * weight 1. Up to half of the nodes can therefore attract no more than an equal share of what slow
+ * ones lose, whatever they report; by computing faster, they get more. room: scratch for `len`
+ * numbers.
+ */
+void sherd__weights_of_speeds(const sherd__speed *speeds, uint32_t len, double *out, double *room);
+/** Returns whether the weights are not all equal. */
+bool sherd__weights_differ(const double *w, uint32_t len);
 
 /**
  * Returns the node that delays a series of jobs: its answers took twice as long as the median of

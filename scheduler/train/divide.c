@@ -1,21 +1,24 @@
 /* Times of parts contain what does not depend on the number of shards (weights, gradients, the
  * link). It is spread over the shards: a node behind a slow link looks slower, the fewer it has,
  * and finally gets none, which is right, because its part then costs the step more than it
- * saves. Times are those after which answers arrive. A node that answers without computing looks
- * fast, so however fast it looks, a node gets at most MOST times an equal part. */
+ * saves. Times are those after which answers arrive. Gradients are not checked, so a node that
+ * answers without computing looks fast: however fast it looks, it counts as at most four times as
+ * fast as the median, as in products (scheduler/plan/weights.h). */
 #include "scheduler/train/divide.h"
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "core/median.h"
+#include "scheduler/plan/weights.h"
 
 #define KEPT 0.7          /* weight of the old value in a moving average */
 #define OUTLIER 2.0       /* a new value counts as at most so many times the average */
 #define RESOLUTION_S 1e-3 /* of the clock: a shorter time is not known to be shorter */
-#define MOST 1.5          /* times an equal part: what a node gets at most by its times */
 #define SAMPLES 6u        /* parts of a node before its time is used */
 #define FORGIVEN 0.98     /* of the time of a node without shards, in each step */
+#define NODES_MAX 256u    /* more are given equal parts */
 
 void sherd__divide_took(sherd__divide_node *n, double seconds, uint32_t shards)
 {
@@ -40,18 +43,25 @@ static bool measured(sherd__divide_node *const *nodes, uint32_t len)
     return true;
 }
 
-static double each_of(const sherd__divide_node *n, bool by_weight)
+/* Writes the time that each node counts as taking for a shard. Of two middle times the longer one
+ * is the median: what half of the nodes pretend does not shorten it. */
+static void find_times(sherd__divide_node *const *nodes, uint32_t len, bool by_weight, double *each)
 {
-    if (!by_weight) return n->shard_s;
-    return n->weight > 0 ? 1 / n->weight : 1;
+    for (uint32_t i = 0; i < len; i++)
+        if (!by_weight) each[i] = nodes[i]->shard_s;
+        else each[i] = nodes[i]->weight > 0 ? 1 / nodes[i]->weight : 1;
+    if (by_weight) return;
+    double room[NODES_MAX];
+    memcpy(room, each, len * sizeof *room);
+    double least = sherd__median(room, len, true) / SHERD__WEIGHTS_FASTER;
+    for (uint32_t i = 0; i < len; i++) each[i] = fmax(each[i], least);
 }
 
 /* Returns the time of a step in the present division. */
-static double step_s(sherd__divide_node *const *nodes, uint32_t len, bool by_weight)
+static double step_s(sherd__divide_node *const *nodes, uint32_t len, const double *each)
 {
     double most = 0;
-    for (uint32_t i = 0; i < len; i++)
-        most = fmax(most, nodes[i]->shards * each_of(nodes[i], by_weight));
+    for (uint32_t i = 0; i < len; i++) most = fmax(most, nodes[i]->shards * each[i]);
     return most;
 }
 
@@ -68,16 +78,13 @@ static bool divide_equally(sherd__divide_node *const *nodes, uint32_t len, uint3
     return other;
 }
 
-/* Returns the node that would have one more of its shards done first, if node i has counts[i] and
- * none may have more than `most`. */
-static uint32_t first_done(sherd__divide_node *const *nodes, uint32_t len, const uint32_t *counts,
-                           uint32_t most, bool by_weight)
+/* Returns the node that would have one more of its shards done first, if node i has counts[i]. */
+static uint32_t first_done(const double *each, uint32_t len, const uint32_t *counts)
 {
     uint32_t best = 0;
     double least = INFINITY;
     for (uint32_t i = 0; i < len; i++) {
-        if (counts[i] >= most) continue;
-        double s = (counts[i] + 1) * each_of(nodes[i], by_weight);
+        double s = (counts[i] + 1) * each[i];
         if (s < least) least = s, best = i;
     }
     return best;
@@ -88,13 +95,14 @@ static uint32_t first_done(sherd__divide_node *const *nodes, uint32_t len, const
 static bool divide_by_times(sherd__divide_node *const *nodes, uint32_t len, uint32_t shards,
                             bool by_weight, bool kept)
 {
-    uint32_t counts[256] = { 0 };
-    double now = step_s(nodes, len, by_weight), then = 0;
+    uint32_t counts[NODES_MAX] = { 0 };
+    double each[NODES_MAX], then = 0;
     bool other = false;
-    assert(len <= 256);
-    uint32_t most = by_weight ? shards : (uint32_t)ceil(MOST * shards / len);
-    for (uint32_t s = 0; s < shards; s++) counts[first_done(nodes, len, counts, most, by_weight)]++;
-    for (uint32_t i = 0; i < len; i++) then = fmax(then, counts[i] * each_of(nodes[i], by_weight));
+    assert(len <= NODES_MAX);
+    find_times(nodes, len, by_weight, each);
+    double now = step_s(nodes, len, each);
+    for (uint32_t s = 0; s < shards; s++) counts[first_done(each, len, counts)]++;
+    for (uint32_t i = 0; i < len; i++) then = fmax(then, counts[i] * each[i]);
     if (kept && (now <= SHERD__DIVIDE_GAIN * then || (!by_weight && now < SHERD__DIVIDE_LEAST_S)))
         return false;
     for (uint32_t i = 0; i < len; i++) {
@@ -128,7 +136,7 @@ bool sherd__divide(sherd__divide_node *const *nodes, uint32_t len, uint32_t shar
     bool kept = same && divided(nodes, len) == shards;
     for (uint32_t i = 0; i < len; i++)
         if (nodes[i]->shards == 0) nodes[i]->shard_s *= FORGIVEN;
-    if (len > 256 || (!by_weight && !measured(nodes, len)))
+    if (len > NODES_MAX || (!by_weight && !measured(nodes, len)))
         return kept ? turned : divide_equally(nodes, len, shards) || turned;
     if (!kept && !by_weight) divide_equally(nodes, len, shards); /* to compare with */
     return divide_by_times(nodes, len, shards, by_weight, kept || !by_weight) || !kept || turned;

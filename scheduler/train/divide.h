@@ -30,11 +30,12 @@ void sherd__divide_took(sherd__divide_node *n, double seconds, uint32_t shards);
 /**
  * Divides `shards` shards among the `len` nodes: sets their `shards`, whose sum that is. Weights
  * other than 1 decide alone. Without them, the division is equal until all nodes were measured;
- * then each shard goes to the node that would have it done first, up to one and a half equal parts
- * for a node. A node may get none; it is tried again after some steps. A division of as many shards
- * among the same nodes is kept if no other one is much better; those of two numbers of shards are
- * remembered, since the last batch of an epoch may have fewer. same: they are the nodes of the last
- * division. Returns whether the division has changed.
+ * then each shard goes to the node that would have it done first; a node counts as at most
+ * SHERD__WEIGHTS_FASTER times as fast as the median (scheduler/plan/weights.h). A node may get
+ * none; it is tried again after some steps. A division of as many shards among the same nodes is
+ * kept if no other one is much better; those of two numbers of shards are remembered, since the
+ * last batch of an epoch may have fewer. same: they are the nodes of the last division. Returns
+ * whether the division has changed.
  */
 bool sherd__divide(sherd__divide_node *const *nodes, uint32_t len, uint32_t shards, bool same);
 /** Returns how many times as long as the median of the others node i takes for a shard; 0: not

@@ -123,6 +123,30 @@ in_its_report() {
 await in_its_report
 report $? "and so does the JSON of a training whose gradients come here"
 kill "$slow" && wait "$slow" 2>/dev/null
+
+# ---- two slow nodes of three: they run a quarter of the time ----
+third=$(echo $pids | cut -d' ' -f3)
+while :; do kill -STOP "$second" "$third"; sleep 0.03; kill -CONT "$second" "$third"; sleep 0.01; done 2>/dev/null &
+slow=$!
+sed 's/^steps.*/steps = 30/' wide.conf >short.conf
+parts() { # prints the shards of each node in the last step
+    /usr/bin/python3 -c "
+import json
+parts = [json.loads(l) for l in open('trace')]
+last = [p for p in parts if 'node' in p and p['version'] == parts[-1]['version']]
+print(*[sum(p['shards'] for p in last if p['node'].startswith(n)) for n in ('node-1', 'node-2', 'node-3')])"
+}
+most_by_the_fast_one() {
+    to nodes.txt train short.conf --by gradients --shards 18 --trace trace -o m.npz && [ $code = 0 ] || return 1
+    parts >shards && read -r first _ <shards && [ "$first" -ge 11 ] && [ "$first" -le 13 ]
+}
+await most_by_the_fast_one
+report $? "a node four times as fast computes the gradients of about four times as many shards"
+sed 1s/$/\ weight=0.5/ nodes.txt >less.txt
+to less.txt train short.conf --by gradients --shards 18 --trace trace -o m.npz
+[ $code = 0 ] && [ "$(parts)" = "4 7 7" ]
+report $? "and weight= of a line overrides this"
+kill "$slow" && wait "$slow" 2>/dev/null
 slow=
-kill -CONT "$second"
+kill -CONT "$second" "$third"
 echo "1..$n"

@@ -124,15 +124,28 @@ static void one_late_part_does_not_change_the_division(void **state)
     for (int i = 0; i < NODES; i++) assert_int_equal(n.list[i].shards, 3);
 }
 
+static void a_node_four_times_as_fast_gets_four_times_the_shards(void **state)
+{
+    (void)state;
+    static const double one[] = { 0.4, 0.1, 0.4 }, two[] = { 0.1, 0.4, 0.1 };
+    nodes n;
+    make(&n);
+    assert_float_equal(steps(&n, 20, 12, one), 0.8, 1e-9);
+    assert_true(n.list[0].shards == 2 && n.list[1].shards == 8 && n.list[2].shards == 2);
+    make(&n);
+    assert_float_equal(steps(&n, 20, 18, two), 0.8, 1e-9);
+    assert_true(n.list[0].shards == 8 && n.list[1].shards == 2 && n.list[2].shards == 8);
+}
+
 /* For example a node that answers without computing. If it becomes slow, it gets less. */
-static void a_node_that_answers_at_once_gets_at_most_half_as_much_again(void **state)
+static void a_node_that_answers_at_once_counts_as_four_times_as_fast(void **state)
 {
     (void)state;
     static const double instant[] = { 0.1, 0.1, 0 }, loaded[] = { 0.1, 0.1, 0.5 };
     nodes n;
     make(&n);
     (void)steps(&n, 100, 12, instant);
-    assert_int_equal(n.list[2].shards, 6);
+    assert_int_equal(n.list[2].shards, 8);
     (void)steps(&n, 40, 12, loaded);
     assert_in_range(n.list[2].shards, 0, 2);
 }
@@ -172,7 +185,8 @@ int main(void)
         cmocka_unit_test(a_division_stays_unless_another_one_is_much_better),
         cmocka_unit_test(a_division_outlasts_a_step_of_fewer_shards),
         cmocka_unit_test(one_late_part_does_not_change_the_division),
-        cmocka_unit_test(a_node_that_answers_at_once_gets_at_most_half_as_much_again),
+        cmocka_unit_test(a_node_four_times_as_fast_gets_four_times_the_shards),
+        cmocka_unit_test(a_node_that_answers_at_once_counts_as_four_times_as_fast),
         cmocka_unit_test(weights_decide_whatever_was_measured),
         cmocka_unit_test(a_node_is_compared_with_the_median_of_the_others),
     };

@@ -163,6 +163,7 @@ static void the_time_in_which_a_node_owes_answers_is_counted(void **state)
     assert_float_equal(first.seconds, 0.1, 1e-9);
     assert_float_equal(second.seconds, 2.1, 1e-9);
     assert_true(first.bytes > 0 && first.bytes == second.bytes);
+    assert_true(first.work == 2 && second.work == 2); /* one multiplication for each task */
     world_stop(&w);
 }
 
@@ -198,6 +199,7 @@ static void the_time_until_a_node_is_lost_is_its_own(void **state)
     assert_float_equal(paces[0].seconds, 0.4, 1e-9);
     assert_float_equal(paces[1].seconds, 0.4, 1e-9);
     assert_float_equal(paces[2].missed, 3, 1e-9);
+    assert_true(paces[0].work == 2 && paces[1].work == 2 && paces[2].work == 0);
     sherd__job_slowest s = sherd__job_slowest_of(paces, 3, room);
     assert_int_equal(s.node, 2);
     assert_float_equal(s.seconds, 3, 1e-9);
@@ -277,6 +279,8 @@ static void the_time_of_answers_that_were_not_needed_does_not_count(void **state
     world_must_be_done(&w, SHERD_OK);
     assert_float_equal(sherd__job_node_pace(w.job, 0).seconds, 1, 1e-9);
     assert_float_equal(sherd__job_node_pace(w.job, 3).seconds, 0, 1e-9);
+    assert_true(sherd__job_node_pace(w.job, 0).work == 2 &&
+                sherd__job_node_pace(w.job, 3).work == 0);
     world_stop(&w);
 }
 
@@ -285,15 +289,27 @@ static void the_slowest_node_is_named_only_if_it_is_significantly_slower(void **
     (void)state;
     double room[4];
     static const sherd__job_pace cases[][4] = {
-        { { 1, 0, 9 }, { 1.1, 0, 9 }, { 3, 0, 9 }, { 0.9, 0, 9 } },
-        { { 1, 0, 9 }, { 1.1, 0, 9 }, { 0, 3, 0 }, { 0.9, 0, 9 } },     /* it was lost */
-        { { 1, 0, 9 }, { 1.1, 0, 9 }, { 1, 2, 9 }, { 0.9, 0, 9 } },     /* so was this one, later */
-        { { 0, 0, 0 }, { 0, 0, 0 }, { 0, 3, 0 }, { 0, 0, 0 } },         /* all did its work */
-        { { 1, 0, 9 }, { 1.1, 0, 9 }, { 1.4, 0, 9 }, { 0.9, 0, 9 } },   /* 1.4 times the median */
-        { { 0.1, 0, 9 }, { 0.1, 0, 9 }, { 0.3, 0, 9 }, { 0.1, 0, 9 } }, /* 0.2 s more */
-        { { 0.1, 0, 9 }, { 0.1, 0, 9 }, { 0, 0.3, 0 }, { 0.1, 0, 9 } }, /* likewise */
-        { { 1, 0, 9 }, { 1.1, 0, 9 }, { 3, 0, 0 }, { 0.9, 0, 9 } },     /* it took no part */
-        { { 0, 0, 0 }, { 0, 0, 0 }, { 3, 0, 9 }, { 0, 0, 0 } },         /* there are no others */
+        { { 1, 0, 9, 0 }, { 1.1, 0, 9, 0 }, { 3, 0, 9, 0 }, { 0.9, 0, 9, 0 } },
+        { { 1, 0, 9, 0 }, { 1.1, 0, 9, 0 }, { 0, 3, 0, 0 }, { 0.9, 0, 9, 0 } }, /* it was lost */
+        { { 1, 0, 9, 0 },
+          { 1.1, 0, 9, 0 },
+          { 1, 2, 9, 0 },
+          { 0.9, 0, 9, 0 } }, /* so was this one, later */
+        { { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 3, 0, 0 }, { 0, 0, 0, 0 } }, /* all did its work */
+        { { 1, 0, 9, 0 },
+          { 1.1, 0, 9, 0 },
+          { 1.4, 0, 9, 0 },
+          { 0.9, 0, 9, 0 } }, /* 1.4 times the median */
+        { { 0.1, 0, 9, 0 }, { 0.1, 0, 9, 0 }, { 0.3, 0, 9, 0 }, { 0.1, 0, 9, 0 } }, /* 0.2 s more */
+        { { 0.1, 0, 9, 0 }, { 0.1, 0, 9, 0 }, { 0, 0.3, 0, 0 }, { 0.1, 0, 9, 0 } }, /* likewise */
+        { { 1, 0, 9, 0 },
+          { 1.1, 0, 9, 0 },
+          { 3, 0, 0, 0 },
+          { 0.9, 0, 9, 0 } }, /* it took no part */
+        { { 0, 0, 0, 0 },
+          { 0, 0, 0, 0 },
+          { 3, 0, 9, 0 },
+          { 0, 0, 0, 0 } }, /* there are no others */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sherd__job_slowest s = sherd__job_slowest_of(cases[i], 4, room);

@@ -34,26 +34,66 @@ static void weights_become_small_integers_in_the_same_proportion(void **state)
     }
 }
 
-static void a_slow_node_gets_less_and_a_fast_one_no_more_than_the_others(void **state)
+/* Checks the weights of four nodes with these rates; those of the nodes in the bit set are
+ * verified. */
+static void expect_weights(const double *rates, unsigned verified, uint32_t len, const double *want)
+{
+    sherd__speed speeds[6];
+    double room[6], out[6];
+    for (uint32_t i = 0; i < len; i++) speeds[i] = (sherd__speed){ rates[i], verified >> i & 1 };
+    sherd__weights_of_speeds(speeds, len, out, room);
+    for (uint32_t i = 0; i < len; i++) assert_float_equal(out[i], want[i], 1e-12);
+}
+
+static const double even[] = { 1, 1, 1, 1, 1, 1 };
+
+static void a_slow_node_gets_less_and_one_that_claims_to_be_fast_no_more(void **state)
 {
     (void)state;
-    double room[4], out[4];
-    static const double same[] = { 10, 8, 9, 7 }, slow[] = { 10, 2, 9, 0 }, two[] = { 1, 4 };
-    assert_false(sherd__weights_of_speeds(same, 4, out, room));
-    for (int i = 0; i < 4; i++) assert_float_equal(out[i], 1, 0);
-    assert_true(sherd__weights_of_speeds(slow, 4, out, room));
-    assert_float_equal(out[1], 2.0 / 9, 1e-12);
-    assert_true(out[0] == 1 && out[2] == 1 && out[3] == 1);    /* 0: unknown */
-    assert_false(sherd__weights_of_speeds(two, 2, out, room)); /* either may report falsely */
-    static const double half[] = { 1, 1e9, 1, 1e9 }, few[] = { 1, 0, 0, 9 };
-    assert_false(sherd__weights_of_speeds(half, 4, out, room));
-    assert_false(sherd__weights_of_speeds(few, 4, out, room));
-    static const double three[] = { 1, 9, 9, 0, 0, 0 };
-    double more[6], scratch[6];
-    assert_false(sherd__weights_of_speeds(three, 6, more, scratch));
-    static const double liar[] = { 1, 1, 1, 1e9 };
-    assert_false(sherd__weights_of_speeds(liar, 4, out, room));
-    assert_float_equal(out[3], 1, 0);
+    static const double same[] = { 10, 8, 9, 7 }, slow[] = { 10, 2, 9, 0 }, two[] = { 1, 4 },
+                        half[] = { 1, 1e9, 1, 1e9 }, few[] = { 1, 0, 0, 9 },
+                        three[] = { 1, 9, 9, 0, 0, 0 }, liar[] = { 1, 1, 1, 1e9 };
+    expect_weights(same, 0, 4, even);
+    expect_weights(slow, 0, 4, (double[]){ 1, 2.0 / 9, 1, 1 }); /* 0: unknown */
+    expect_weights(two, 0, 2, even);                            /* either may report falsely */
+    expect_weights(half, 0, 4, even);
+    expect_weights(few, 0, 4, even);
+    expect_weights(three, 0, 6, even);
+    expect_weights(liar, 0, 4, even);
+    expect_weights(liar, 7, 4, even); /* whatever is verified of the others */
+}
+
+static void a_node_of_which_it_was_verified_gets_up_to_four_times_as_much(void **state)
+{
+    (void)state;
+    static const double two[] = { 1, 3 }, one[] = { 1, 1, 9, 0.25 }, near[] = { 1, 1.4, 1, 1 },
+                        half[] = { 4, 1, 4, 1 }, few[] = { 1, 0, 0, 9 }, slow[] = { 10, 1 };
+    expect_weights(two, 3, 2, two);
+    expect_weights(two, 1, 2, even); /* of the other one */
+    expect_weights(one, 15, 4, (double[]){ 1, 1, 4, 0.25 });
+    expect_weights(near, 15, 4, even);
+    expect_weights(half, 15, 4, half);
+    expect_weights(few, 15, 4, even);
+    expect_weights(slow, 3, 2, (double[]){ 4, 1 });
+    assert_true(sherd__weights_differ(half, 4) && !sherd__weights_differ(even, 4));
+}
+
+static void a_rate_that_was_not_verified_lowers_a_verified_one_only(void **state)
+{
+    (void)state;
+    sherd__speed s = { 0 };
+    sherd__speed_learn(&s, 7, false);
+    assert_true(s.rate == 7 && !s.verified);
+    sherd__speed_learn(&s, 3, true);
+    assert_true(s.rate == 3 && s.verified);
+    sherd__speed_learn(&s, 100, false);
+    assert_true(s.rate == 3 && s.verified);
+    sherd__speed_learn(&s, 0.25, false);
+    assert_true(s.rate == 0.25 && s.verified);
+    sherd__speed_learn(&s, 100, false); /* it is no longer known to be slow, and not to be fast */
+    assert_true(s.rate == 100 && !s.verified);
+    sherd__speed_learn(&s, 0, true); /* it had no part */
+    assert_true(s.rate == 10 && !s.verified);
 }
 
 static void a_node_that_delays_a_series_of_jobs_is_found(void **state)
@@ -135,7 +175,7 @@ static void plan(const sherd_product_options *opt, const uint32_t *weights, uint
                                  .domains = 3,
                                  .memory = 1 << 24,
                                  .weights = weights,
-                                 .speeds = by_speed };
+                                 .speeds = { [SHERD__WORK_F64] = by_speed } };
     sherd__prepared p;
     const sherd__matrices m = { sherd_view_c(a_data, SHERD_F64, 90, 60),
                                 sherd_view_c(b_data, SHERD_F64, 60, 4), c_data, 4 };
@@ -249,7 +289,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_become_small_integers_in_the_same_proportion),
-        cmocka_unit_test(a_slow_node_gets_less_and_a_fast_one_no_more_than_the_others),
+        cmocka_unit_test(a_slow_node_gets_less_and_one_that_claims_to_be_fast_no_more),
+        cmocka_unit_test(a_node_of_which_it_was_verified_gets_up_to_four_times_as_much),
+        cmocka_unit_test(a_rate_that_was_not_verified_lowers_a_verified_one_only),
         cmocka_unit_test(a_node_that_delays_a_series_of_jobs_is_found),
         cmocka_unit_test(equal_weights_give_the_exposures_of_expo_v1),
         cmocka_unit_test(exposures_are_in_proportion_to_weights),
