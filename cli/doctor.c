@@ -222,6 +222,7 @@ static void check_gpus(checkup *c)
     char line[640];
     sherd_devices *v;
     const sherd_device *x;
+    const sherd_diag *why;
     sherd_diag d = { .code = 0 };
     const sherd_node_options o = { .size = sizeof o, .program = SHERD__SELF };
     if (sherd_devices_find(&v, &o, true, &d)) {
@@ -231,9 +232,12 @@ static void check_gpus(checkup *c)
     for (size_t i = 0; (x = sherd_devices_at(v, i)); i++)
         report_check(c, x->usable ? GOOD : WARNING, 0, "gpu", NULL, "%s",
                      sherd__device_line(x, line, sizeof line));
-    if (sherd_devices_missing(v))
-        report_check(c, GOOD, 0, "gpu", NULL, "%s%s",
-                     sherd_devices_count(v) ? "" : "none: ", sherd_devices_missing(v));
+    for (size_t i = 0; (why = sherd_devices_fault_at(v, i)); i++)
+        if (why->code == SHERD_EUNSUPPORTED)
+            report_check(c, GOOD, 0, "gpu", NULL, "%s%s",
+                         sherd_devices_count(v) ? "" : "none: ", why->message);
+        else
+            report_check(c, WARNING, 0, "gpu", why->hint[0] ? why->hint : NULL, "%s", why->message);
     sherd_devices_free(v);
 }
 

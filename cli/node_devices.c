@@ -63,6 +63,7 @@ static void print_devices(const sherd__cli *cli, const sherd_devices *v)
 {
     char line[640];
     const sherd_device *x;
+    const sherd_diag *why;
     if (sherd_devices_count(v) > 0)
         sherd__cli_say(cli, "%s",
                        sherd__row_text(line, sizeof line, columns, NULL, sherd_device_fields));
@@ -74,7 +75,8 @@ static void print_devices(const sherd__cli *cli, const sherd_devices *v)
         else if (cli->verbose > 0) sherd__cli_print("    %s", x->driver);
         print_rates(v, i);
     }
-    if (sherd_devices_missing(v)) sherd__cli_say(cli, "%s", sherd_devices_missing(v));
+    for (size_t i = 0; (why = sherd_devices_fault_at(v, i)); i++)
+        sherd__cli_say(cli, "%s%s%s", why->message, why->hint[0] ? "; try: " : "", why->hint);
 }
 
 static json_t *device_object(const sherd_devices *v, size_t i)

@@ -187,7 +187,7 @@ const sherd__option sherd__node_options_table[] = {
       .help = "memory of each device that the node may use [most of it]" },
     { .name = "device-timeout", .type = SHERD__REAL, .arg = "SECONDS", .min = 0.1, .max = 86400,
       .preset = "30",
-      .help = "a device that does not respond for this time, in addition to what its task should "
+      .help = "a device that does not respond for this time, after 20 times what its task should "
               "take, is given up: the node sends BYE and ends" },
     { .name = "fallback", .type = SHERD__CHOICE, .arg = "NAME", .preset = "none",
       .choices = choices_fallback,

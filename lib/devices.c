@@ -103,7 +103,7 @@ static int read_number(const char **at, uint32_t *out)
     char *end;
     if (**at < '0' || **at > '9') return SHERD_EINVAL;
     const unsigned long n = strtoul(*at, &end, 10);
-    if (n > 9999 || (*end && *end != ',')) return SHERD_EINVAL;
+    if (n > UINT32_MAX || (*end && (*end != ',' || !end[1]))) return SHERD_EINVAL;
     *at = *end ? end + 1 : end;
     *out = (uint32_t)n;
     return SHERD_OK;
@@ -129,8 +129,9 @@ static int parse_devices(const char *text, sherd__backend_options *how, sherd_di
         if (!err && (how->devices_len == SHERD__DEVICES_MAX || names(how, n))) err = SHERD_EINVAL;
         if (!err) how->devices[how->devices_len++] = n;
     }
-    return err ? sherd__fail(d, err, "as 0, 0,1 or all", "devices: expected numbers, found '%.60s'",
-                             text)
+    return err ? sherd__fail(d, err, "as 0, 0,1 or all",
+                             "devices: expected up to %u different numbers, found '%.60s'",
+                             SHERD__DEVICES_MAX, text)
                : SHERD_OK;
 }
 
@@ -476,9 +477,10 @@ static int choose_any(const entry **out, sherd__backend_options *how, const sher
 {
     *out = &backends[0];
     if (!names_libraries(o) && !has_device_files()) {
-        if (o->devices)
+        if (o->devices || o->device_memory)
             return sherd__fail(d, SHERD_EINVAL, "leave it out, or name a backend",
-                               "a device is named, and this machine has no GPU");
+                               "%s, and this machine has no GPU",
+                               o->devices ? "a device is named" : "memory of a device is limited");
         log_line(&o->hooks, SHERD_LOG_INFO, "the processor", "this machine has no GPU");
         return SHERD_OK;
     }
@@ -498,8 +500,9 @@ static int choose_any(const entry **out, sherd__backend_options *how, const sher
     for (size_t i = 0; i < BACKENDS; i++)
         if (why[i].code)
             log_line(&o->hooks,
-                     why[i].code == SHERD_EUNSUPPORTED && !o->devices ? SHERD_LOG_INFO
-                                                                      : SHERD_LOG_WARN,
+                     why[i].code == SHERD_EUNSUPPORTED && !o->devices && !o->device_memory
+                         ? SHERD_LOG_INFO
+                         : SHERD_LOG_WARN,
                      err ? "the processor" : (*out)->of->name, why[i].message);
     return SHERD_OK;
 }
@@ -537,14 +540,16 @@ struct sherd_devices {
     sherd_device list[SHERD__DEVICES_MAX * BACKENDS];
     sherd_device_rate rates[SHERD__DEVICES_MAX * BACKENDS][SHERD__DEVICE_RATES];
     uint32_t rates_len[SHERD__DEVICES_MAX * BACKENDS];
+    size_t faults_count;
+    sherd_diag faults[BACKENDS]; /* why a backend has no device */
     char why[BACKENDS * SHERD__TEXT_MAX];
 };
 
-/* Adds why a backend has no device. */
-static void add_missing(sherd_devices *v, const char *why)
+static void add_fault(sherd_devices *v, const sherd_diag *why)
 {
     const size_t len = strlen(v->why);
-    snprintf(v->why + len, sizeof v->why - len, "%s%.190s", len ? "; " : "", why);
+    v->faults[v->faults_count++] = *why;
+    snprintf(v->why + len, sizeof v->why - len, "%s%.190s", len ? "; " : "", why->message);
 }
 
 static void add(sherd_devices *v, const sherd_device *device, const sherd__device_rates *r)
@@ -560,23 +565,34 @@ static void add(sherd_devices *v, const sherd_device *device, const sherd__devic
     v->count++;
 }
 
+/* Sets *out to the backend whose devices are listed; NULL: to all. */
+static int find_listed(const entry **out, const char *name, sherd_diag *d)
+{
+    *out = NULL;
+    if (!name || strcmp(name, "auto") == 0) return SHERD_OK;
+    int err = find_backend(out, name, d);
+    return err || (*out)->of->list
+               ? err
+               : sherd__fail(d, SHERD_EINVAL, "choose another backend, or leave it out",
+                             "backend %s has no devices to list", name);
+}
+
 int sherd_devices_find(sherd_devices **out, const sherd_node_options *opt, bool rates,
                        sherd_diag *d)
 {
     sherd_node_options o;
     sherd__backend_options how; /* read here for its errors */
-    sherd_diag mine = { .code = 0 };
+    const entry *only = NULL;
     *out = NULL;
     int err = sherd__options_read(&o, sizeof o, opt, "sherd_node_options", d);
     if (!err) err = read_options(&how, &o, d);
+    if (!err) err = find_listed(&only, o.backend, d);
     sherd_devices *v = err ? NULL : sherd__calloc(1, sizeof *v);
     if (!v) return err ? err : sherd__fail_memory(d, "a list of devices");
     for (size_t i = 0; i < BACKENDS; i++) {
         report r;
-        const bool any = !o.backend || strcmp(o.backend, "auto") == 0;
-        if (any ? !is_tried(&backends[i], &o)
-                : !backends[i].of->list || strcmp(o.backend, backends[i].of->name) != 0)
-            continue;
+        sherd_diag mine = { .code = 0 };
+        if (only ? only != &backends[i] : !is_tried(&backends[i], &o)) continue;
         err = examine_apart(&backends[i], &o, rates ? "measure" : "list", &r, &mine);
         if (err == SHERD_EINTERRUPTED) {
             sherd__free(v);
@@ -585,7 +601,7 @@ int sherd_devices_find(sherd_devices **out, const sherd_node_options *opt, bool 
         if (!err && r.count == 0)
             err = sherd__fail(&mine, SHERD_EUNSUPPORTED, NULL, "%s has no device",
                               backends[i].of->name);
-        if (err) add_missing(v, mine.message);
+        if (err) add_fault(v, &mine);
         for (uint32_t k = 0; k < r.count && !err; k++) add(v, &r.list[k], &r.rates[k]);
     }
     *out = v;
@@ -610,6 +626,11 @@ const sherd_device_rate *sherd_devices_rate(const sherd_devices *v, size_t i, si
 const char *sherd_devices_missing(const sherd_devices *v)
 {
     return v->why[0] ? v->why : NULL;
+}
+
+const sherd_diag *sherd_devices_fault_at(const sherd_devices *v, size_t i)
+{
+    return i < v->faults_count ? &v->faults[i] : NULL;
 }
 
 void sherd_devices_free(sherd_devices *v)

@@ -125,8 +125,8 @@ typedef struct sherd_node_options {
     const char *devices;        /* numbers as sherd_devices_find lists them, "0" or "0,2", or "all";
                                    NULL: the first one */
     uint64_t device_memory;     /* bytes of each device that the node may use; 0: most of it */
-    double device_timeout_s;    /* a device that does not respond for this time, in addition to the
-                                   time that its task should take, is lost; 0: 30 */
+    double device_timeout_s;    /* a device that does not respond for this time, after 20 times what
+                                   its task should take, is lost; 0: 30 */
     const char *opencl_library; /* file of OpenCL's library; NULL: the system's libOpenCL */
     const char *program;        /* the sherd command, which examines drivers in a process of its
                                    own; NULL: looked for as for local clusters */
@@ -172,8 +172,9 @@ typedef struct sherd_device_rate {
  * backend ("auto": all), devices, device_memory, opencl_library, cuda_library, quick_test, program
  * and hooks of the options, of which NULL means all defaults. rates: also opens, tests and measures
  * each of them, or those that `devices` names, which takes up to two minutes. A driver that is
- * missing or fails is no error: sherd_devices_missing says so. The caller frees *out with
- * sherd_devices_free. Errors: SHERD_EINVAL, SHERD_ENOMEM, SHERD_EINTERRUPTED.
+ * missing or fails is no error: sherd_devices_fault_at says so. The caller frees *out with
+ * sherd_devices_free. Errors: SHERD_EINVAL (also of a backend that has no devices),
+ * SHERD_EUNSUPPORTED (there is no such backend), SHERD_ENOMEM, SHERD_EINTERRUPTED.
  */
 SHERD_API int sherd_devices_find(sherd_devices **out, const sherd_node_options *opt, bool rates,
                                  sherd_diag *d) SHERD_MUST;
@@ -185,6 +186,10 @@ SHERD_API const sherd_device_rate *sherd_devices_rate(const sherd_devices *v, si
 SHERD_API const sherd_field *sherd_device_rate_fields(size_t *count);
 /** Returns why backends have no device, as a sentence for each; NULL: each has some. */
 SHERD_API const char *sherd_devices_missing(const sherd_devices *v);
+/** Returns why the i-th of the backends without a device has none, with the remedy; NULL beyond the
+ *  last. Its code is SHERD_EUNSUPPORTED where the driver or device is missing or too old, and
+ *  another error where the driver fails. */
+SHERD_API const sherd_diag *sherd_devices_fault_at(const sherd_devices *v, size_t i);
 SHERD_API void sherd_devices_free(sherd_devices *v);
 SHERD_API const sherd_field *sherd_device_fields(size_t *count);
 /** For the sherd command: examines the devices of opt->backend in this process, and writes what it

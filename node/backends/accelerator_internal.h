@@ -225,6 +225,9 @@ void sherd__lane_close(accelerator_lane *l);
  *  they copy. */
 int sherd__accelerator_measure_busy(accelerator *a, const sherd__backend_options *opt,
                                     sherd_diag *d);
+/** Returns the bytes of a device's memory that the self-test below needs. f64: the device has
+ *  float64. */
+uint64_t sherd__accelerator_needs(bool f64);
 /** Tests a device before its lanes run, and sets what it does and its rates. */
 int sherd__accelerator_selftest(accelerator_device *v, const sherd__backend_options *opt,
                                 sherd_diag *d);

@@ -9,6 +9,10 @@
 #include "core/diag.h"
 #include "node/backends/accelerator_internal.h"
 
+#define MEMORY_HINT                                                                                \
+    "end other programs that use the device, choose another one with --device, or say with "       \
+    "--device-memory how much the node may use"
+
 /* A driver's library and what it found. */
 typedef struct finding {
     const sherd__driver *driver;
@@ -73,6 +77,24 @@ static int check_asked(const sherd__driver_found *f, uint64_t asked, uint64_t ha
                                       (unsigned long long)has, which);
 }
 
+/* Checks that `memory` bytes suffice for the self-test. unused: bytes that others do not use. */
+static int check_enough(const sherd__driver_found *f, uint64_t memory, uint64_t unused, bool asked,
+                        sherd_diag *d)
+{
+    const uint64_t needed = sherd__accelerator_needs(f->f64);
+    if (memory >= needed) return SHERD_OK;
+    if (asked)
+        return sherd__fail(d, SHERD_EINVAL, "give the node more with --device-memory",
+                           "memory of the device: %llu bytes of %.60s, and a node needs %llu",
+                           (unsigned long long)memory, f->info.model, (unsigned long long)needed);
+    return sherd__fail(d, SHERD_ENOMEM, MEMORY_HINT,
+                       "%.60s has %llu of its %llu bytes free: a node may use %llu of them, and "
+                       "needs %llu",
+                       f->info.model, (unsigned long long)unused,
+                       (unsigned long long)f->info.memory, (unsigned long long)memory,
+                       (unsigned long long)needed);
+}
+
 static int open_one(const finding *of, uint32_t number, const sherd__backend_options *opt,
                     sherd__driver_device *out, sherd_diag *d)
 {
@@ -91,6 +113,7 @@ static int open_one(const finding *of, uint32_t number, const sherd__backend_opt
     out->memory = opt->device_memory ? opt->device_memory
                                      : (f->shared ? unused / 4 : unused / 5 * 4);
     err = check_asked(f, opt->device_memory, unused, SHERD_ENOMEM, " that others do not use", d);
+    if (!err) err = check_enough(f, out->memory, unused, opt->device_memory > 0, d);
     if (err) of->driver->close(out->of);
     return err;
 }
@@ -109,8 +132,11 @@ int sherd__accelerator_open(void **ctx, const sherd__driver *driver,
         done += !err;
     }
     finding_free(f);
-    if (!err) return sherd__accelerator_start(ctx, driver, opened, len, opt, d);
-    while (done > 0) driver->close(opened[--done].of);
+    if (!err) err = sherd__accelerator_start(ctx, driver, opened, len, opt, d);
+    else
+        while (done > 0) driver->close(opened[--done].of);
+    /* Of the host's memory, the hint is set. */
+    if (err == SHERD_ENOMEM && d && !d->hint[0]) snprintf(d->hint, sizeof d->hint, MEMORY_HINT);
     return err == SHERD_ECLOSED ? SHERD_EDEVICE : err;
 }
 

@@ -13,6 +13,7 @@
 #include "node/check.h"
 #include "sherd/mat.h"
 
+#define FIRST 256u   /* size at which rates are measured; products of the self-test are smaller */
 #define SMALLEST 64u /* sizes at which kernels and library are compared */
 #define LARGEST 4096u
 
@@ -21,6 +22,11 @@ static uint64_t square_len(uint8_t dtype, uint32_t primes, uint32_t n)
     const uint64_t one = dtype == SHERD__BYTES ? sherd__bytes_laid(n, n)
                                                : n * (uint64_t)n * sherd__wire_size(dtype);
     return primes ? primes * one : one;
+}
+
+uint64_t sherd__accelerator_needs(bool f64)
+{
+    return 3 * square_len(f64 ? SHERD_F64 : SHERD__RESIDUES, 1, FIRST);
 }
 
 bool sherd__trial_fits(const accelerator_trial *t, uint8_t dtype, uint32_t primes, uint32_t n)
@@ -87,7 +93,7 @@ static int measure_rate(accelerator_trial *t, uint8_t dtype, bool quick, double 
                         sherd_diag *d)
 {
     int err;
-    uint32_t n = 256;
+    uint32_t n = FIRST;
     do {
         err = make(t, dtype, n, d);
         if (!err) err = sherd__trial_run(t, 1, d);

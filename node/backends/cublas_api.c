@@ -52,15 +52,19 @@ static int find_in(void **out, const char *folder, int newest, sherd_diag *d)
 }
 
 /* Finds the library where the system's loader looks for libraries. */
-static int find_anywhere(void **out, int newest, sherd_diag *d)
+static int find_anywhere(void **out, int newest, int driver, sherd_diag *d)
 {
     char names[NEWEST - OLDEST + 1][32];
     const char *list[NEWEST - OLDEST + 2] = { NULL };
+    sherd_diag why = { .code = 0 };
     for (int i = 0; newest - i >= OLDEST; i++) {
         snprintf(names[i], sizeof names[i], "libcublas.so.%d", newest - i);
         list[i] = names[i];
     }
-    return sherd__driver_library(out, NULL, list, "cuBLAS", HINT, d);
+    int err = sherd__driver_library(out, NULL, list, "cuBLAS", HINT, &why);
+    return err ? sherd__fail(d, err, HINT, "%s (the driver has CUDA %d.%d)", why.message,
+                             driver / 1000, driver % 1000 / 10)
+               : SHERD_OK;
 }
 
 int sherd__cublas_load(cublas_api *out, int driver, sherd_diag *d)
@@ -69,7 +73,8 @@ int sherd__cublas_load(cublas_api *out, int driver, sherd_diag *d)
     const int newest = driver / 1000 < NEWEST ? driver / 1000 : NEWEST;
     cublas_api a = { .major = 0 };
     void *library = NULL;
-    int err = folder ? find_in(&library, folder, newest, d) : find_anywhere(&library, newest, d);
+    int err = folder ? find_in(&library, folder, newest, d)
+                     : find_anywhere(&library, newest, driver, d);
     if (err) return err;
 #define FIND(name, parameters) sherd__driver_symbol(library, "cublas" #name, &a.name);
 #define NEED(name, parameters)                                                                     \

@@ -103,7 +103,9 @@ typedef struct cublas_api {
  * empty one means that cuBLAS is not used. The library stays loaded until the process ends.
  *
  * Errors: SHERD_EUNSUPPORTED where there is no library, or it lacks a required function, which *d
- * names; SHERD_EINVAL where SHERD_CUDA_PATH names a folder without one that can be loaded.
+ * names; SHERD_EINVAL where SHERD_CUDA_PATH names a folder without one that can be loaded;
+ * SHERD_EDEVICE where the system has one that cannot be loaded, such as libcublas without
+ * libcublasLt.
  */
 int sherd__cublas_load(cublas_api *out, int driver, sherd_diag *d) SHERD_MUST;
 /** Returns the name of a status. */

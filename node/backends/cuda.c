@@ -16,6 +16,7 @@
 #include "node/backends/accelerator.h"
 #include "node/backends/cublas.h"
 #include "node/backends/cuda_api.h"
+#include "node/backends/driver_library.h"
 
 #define OLDEST_MAJOR 7 /* compute capability, that of the PTX */
 #define OLDEST_MINOR 5
@@ -80,8 +81,8 @@ static const char *hint_of(cuda_result code)
     case SHERD__CUDA_OPERATING_SYSTEM:
     case SHERD__CUDA_NOT_PERMITTED:
     case SHERD__CUDA_UNKNOWN:
-        return "may this user open /dev/nvidiactl and /dev/nvidia0, and is the kernel's module "
-               "loaded?";
+        return "nvidia-smi shows whether the kernel's module is loaded; a container needs the files "
+               "/dev/nvidia*";
     case SHERD__CUDA_SYSTEM_NOT_READY: return "is the service nvidia-fabricmanager running?";
     case SHERD__CUDA_SYSTEM_DRIVER_MISMATCH:
         return "the kernel has the driver's module of another version: restart the machine";
@@ -140,6 +141,20 @@ static void name_blas(const cublas_api *a, char name[SHERD__LIBRARY_NAME])
     snprintf(name, SHERD__LIBRARY_NAME, "cuBLAS %d.%d", a->major, a->minor);
 }
 
+/* A driver that may not open its files does not say so: it has no device then, or an error without
+ * a reason. */
+static int check_files(cuda_result code, sherd_diag *d)
+{
+    static const char *const names[] = { "nvidiactl", "nvidia-uvm", "nvidia0", NULL };
+    switch (code) {
+    case SHERD__CUDA_NO_DEVICE:
+    case SHERD__CUDA_OPERATING_SYSTEM:
+    case SHERD__CUDA_NOT_PERMITTED:
+    case SHERD__CUDA_UNKNOWN: return sherd__driver_files("/dev", names, d);
+    default: return SHERD_OK;
+    }
+}
+
 static int find(const void *api, sherd__driver_found *out, uint32_t *count, sherd_diag *d)
 {
     const cuda_api *a = api;
@@ -149,7 +164,8 @@ static int find(const void *api, sherd__driver_found *out, uint32_t *count, sher
     int n = 0;
     *count = 0;
     cuda_result code = a->Init(0);
-    if (code == SHERD__CUDA_NO_DEVICE) return SHERD_OK;
+    int err = check_files(code, d);
+    if (err || code == SHERD__CUDA_NO_DEVICE) return err;
     if (!code) code = a->DeviceGetCount(&n);
     if (!code && n > 0 && !sherd__cublas_load(&b, a->version, NULL)) name_blas(&b, blas);
     for (int i = 0; i < n && *count < SHERD__DEVICES_MAX && !code; i++) {
@@ -431,9 +447,7 @@ static int device_open(const void *api, const sherd__driver_found *f, void **out
 static const sherd__driver driver = {
     .name = "cuda",
     .interface = "CUDA",
-    .no_device =
-        "may this user open /dev/nvidia0? CUDA_VISIBLE_DEVICES can hide devices, and one in "
-        "MIG mode needs an instance",
+    .no_device = "CUDA_VISIBLE_DEVICES can hide devices, and one in MIG mode needs an instance",
     .api_size = sizeof(cuda_api),
     .load = load,
     .find = find,

@@ -39,6 +39,7 @@ typedef struct cuda_event_type *cuda_event;
 /* X(NAME, number): CUDA_ERROR_NAME. */
 #define CUDA_ERRORS(X)                                                                             \
     X(OUT_OF_MEMORY, 2)                                                                            \
+    X(NOT_INITIALIZED, 3)                                                                          \
     X(DEINITIALIZED, 4)                                                                            \
     X(STUB_LIBRARY, 34)                                                                            \
     X(DEVICE_UNAVAILABLE, 46)                                                                      \

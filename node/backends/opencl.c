@@ -119,26 +119,48 @@ static void describe(const ocl_api *a, sherd__driver_found *f)
     if (why) snprintf(f->info.unusable, sizeof f->info.unusable, "%s", why);
 }
 
-/* Adds the devices of a platform that are of this type, or with `others`, that are not. */
-static void add(const ocl_api *a, ocl_platform p, uint64_t type, bool others,
-                sherd__driver_found *out, uint32_t *count)
+/* Adds the devices of a platform that are of this type, or with `others`, that are not. Returns the
+ * platform's error. */
+static int32_t add(const ocl_api *a, ocl_platform p, uint64_t type, bool others,
+                   sherd__driver_found *out, uint32_t *count)
 {
     ocl_device ids[SHERD__DEVICES_MAX];
     uint32_t n = 0;
-    if (a->GetDeviceIDs(p, OCL_TYPE_ALL, SHERD__DEVICES_MAX, ids, &n)) return;
+    int32_t code = a->GetDeviceIDs(p, OCL_TYPE_ALL, SHERD__DEVICES_MAX, ids, &n);
+    if (code) return code;
     for (uint32_t i = 0; i < n && i < SHERD__DEVICES_MAX && *count < SHERD__DEVICES_MAX; i++) {
         bool of_type = (number(a, ids[i], OCL_DEVICE_TYPE) & type) != 0;
         if (of_type == others) continue;
         out[*count] = (sherd__driver_found){ .id = { p, ids[i] } };
         describe(a, &out[(*count)++]);
     }
+    return OCL_SUCCESS;
 }
 
-/* Finds up to SHERD__DEVICES_MAX devices: first GPUs and accelerators, then processors. */
+/* A platform may have no device, except for PoCL: the processor is one, but PoCL denies it where it
+ * cannot make the folder of its cache. */
+static int check_platform(const ocl_api *a, ocl_platform p, int32_t code, sherd_diag *d)
+{
+    char name[64] = "";
+    if (!code) return SHERD_OK;
+    (void)a->GetPlatformInfo(p, OCL_PLATFORM_NAME, sizeof name - 1, name, NULL);
+    const bool pocl = strcmp(name, "Portable Computing Language") == 0;
+    if (code == OCL_DEVICE_NOT_FOUND && !pocl) return SHERD_OK;
+    return sherd__fail(d, SHERD_EDEVICE,
+                       pocl ? "let PoCL write the folder of its cache: the one that "
+                              "POCL_CACHE_DIR names, else one below XDG_CACHE_HOME or ~/.cache"
+                            : NULL,
+                       "the OpenCL platform \"%s\" cannot list its devices: %s (%d)", name,
+                       sherd__opencl_error(code), (int)code);
+}
+
+/* Finds up to SHERD__DEVICES_MAX devices: first GPUs and accelerators, then processors. A platform
+ * that fails is an error only where no other one has a device. */
 static int find(const void *api, sherd__driver_found *out, uint32_t *count, sherd_diag *d)
 {
     const ocl_api *a = api;
     ocl_platform platforms[PLATFORMS_MAX];
+    sherd_diag why = { .code = 0 };
     uint32_t n = 0;
     *count = 0;
     int32_t code = a->GetPlatformIDs(PLATFORMS_MAX, platforms, &n);
@@ -147,9 +169,12 @@ static int find(const void *api, sherd__driver_found *out, uint32_t *count, sher
     if (err) return SHERD_EDEVICE;
     if (n > PLATFORMS_MAX) n = PLATFORMS_MAX;
     for (uint32_t others = 0; others < 2; others++)
-        for (uint32_t i = 0; i < n; i++)
-            add(a, platforms[i], OCL_TYPE_GPU | OCL_TYPE_ACCELERATOR, others, out, count);
-    return SHERD_OK;
+        for (uint32_t i = 0; i < n; i++) {
+            code = add(a, platforms[i], OCL_TYPE_GPU | OCL_TYPE_ACCELERATOR, others, out, count);
+            if (!err) err = check_platform(a, platforms[i], code, &why);
+        }
+    if (*count > 0 || !err) return SHERD_OK;
+    return sherd__fail(d, err, why.hint[0] ? why.hint : NULL, "%s", why.message);
 }
 
 /* ---- lanes ----------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
  *   init=N      cuInit returns N              driver=N    version of CUDA (12040)
  *   prohibited  the devices' compute mode     exclusive   likewise, and others have the devices
  *   taken=N     bytes that others use         code=N      what a lost device answers (719)
+ *   mig         devices are slices of one in MIG mode
  *   dies=N      with launch N its device is lost, and others are not
  *   meet=N      launches from N on last until one of another device is in progress, too, or a
  *               second; if this happens to none of 20 launches, the process ends
@@ -113,7 +114,7 @@ cuda_result cuDeviceGet(cuda_device *out, int i)
 
 cuda_result cuDeviceGetName(char *out, int size, cuda_device v)
 {
-    snprintf(out, (size_t)size, "Stand-in GPU %d", v);
+    snprintf(out, (size_t)size, word("mig") ? "Stand-in GPU MIG 1g.10gb %d" : "Stand-in GPU %d", v);
     return SUCCESS;
 }
 

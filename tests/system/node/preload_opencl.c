@@ -4,6 +4,7 @@
  *   cpu         the devices are processors    largest=N   bytes of one allocation
  *   nof64       they have no float64          busy        others use them alone
  *   short=N     waiting for launch N returns CL_OUT_OF_RESOURCES
+ *   list=N      listing devices returns -N
  */
 #define STANDIN_VARIABLE "SHERD_TEST_OPENCL"
 #include "tests/system/node/standin.h"
@@ -77,6 +78,7 @@ int32_t clGetDeviceIDs(ocl_platform p, uint64_t type, uint32_t n, ocl_device *ou
 {
     const uint32_t all = devices_count();
     (void)p, (void)type;
+    if (word("list")) return -(int32_t)word("list");
     for (uint32_t i = 0; i < all && i < n && out; i++) out[i] = &devices[i];
     if (count) *count = all;
     return OCL_SUCCESS;

@@ -36,7 +36,7 @@ refuses() { # faults, exit code, words, then options
     faults=$1 want=$2 words=$3
     shift 3
     with "$faults" run node --key n.key --allow allow.txt "$library" "$standin" "$@"
-    [ $code = "$want" ] && grep -q -- "$words" err && [ ! -s out ]
+    [ $code = "$want" ] && grep -q -- "$words" err && [ ! -s out ] && ! grep -q -- ' --memory' err
 }
 
 # --- lists and bad input ---------------------------------------------------------------------------
@@ -84,9 +84,12 @@ for driver in opencl cuda; do
         refuses "$faults" "$want" "$words" --backend $driver $options || { good=1 && echo "# $driver $faults $options"; }
     done <<END
 |2|--device 3|there is no device 3: .* has 1 device
-|2|--device a|expected numbers, found 'a'
-|2|--device 0,0|expected numbers, found '0,0'
+|2|--device a|expected up to .* numbers, found 'a'
+|2|--device 0,0|expected up to .* numbers, found '0,0'
+|2|--device 0,|expected up to .* numbers, found '0,'
+|2|--device 99999|there is no device 99999
 |2|--device-memory 5G|5368709120 bytes of Stand-in GPU 0
+|2|--device-memory 1K|1024 bytes of Stand-in GPU 0, and a node needs
 |2|--fallback cpu --record seen|--record cannot be combined with --fallback cpu
 |2|--fallback cpu --listen :0 --advertise 10.0.0.5:7001|must listen on the same port
 |2|--fallback cpu --listen :0 --advertise [::1]:7001|must listen on the same port
@@ -105,12 +108,15 @@ init=304|1||CUDA_ERROR_OPERATING_SYSTEM
 init=803|1||CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
 lost=1,code=214|1||CUDA_ERROR_ECC_UNCORRECTABLE
 taken=1000000000|1|--device-memory 500M|that others do not use
+taken=1073000000|1||Stand-in GPU 0 has 741824 of its 1073741824 bytes free
+room=9000|1||cannot allocate memory of the device: CUDA_ERROR_OUT_OF_MEMORY
 CUDA
 )
 $([ $driver = cuda ] || cat <<'OPENCL'
 old|2||it has no OpenCL 1.2
 busy|2||others may use it alone
 nobuild|1||cannot write to the cache
+list=6|1||cannot list its devices: CL_OUT_OF_HOST_MEMORY
 OPENCL
 )
 END
@@ -121,6 +127,15 @@ END
 done
 refuses '' 2 'backend cpu has no devices' --backend cpu --device 0 || good=1
 report $good "what cannot be used is one sentence and the right exit code"
+
+POCL_CACHE_DIR=/proc/none run node --key n.key --allow allow.txt --backend opencl
+[ $code = 1 ] && grep -q '"Portable Computing Language" cannot list its devices: CL_DEVICE_NOT_FOUND' err &&
+    grep -q 'POCL_CACHE_DIR' err
+report $? "PoCL that cannot write its cache is named with the remedy"
+
+run node --list-devices --backend cpu
+[ $code = 2 ] && grep -q 'backend cpu has no devices to list' err && [ ! -s out ]
+report $? "the processor's devices cannot be listed"
 
 for driver in opencl cuda; do
     over $driver
@@ -209,6 +224,17 @@ SHERD_CUDA_PATH=$T/nothing node blas "$library" "$standin" &&
     grep -q "GPU 0: cuBLAS cannot be loaded: SHERD_CUDA_PATH has no .* lib64 or lib: $T/nothing" blas.err
 report $? "... but one if a folder is named that has none"
 kill "$pid"
+
+# The loader finds a file that is no library, as it finds one that lacks another library.
+mkdir half
+echo none >half/libcublas.so.12
+(
+    unset SHERD_CUDA_PATH
+    export LD_LIBRARY_PATH="$T/half${LD_LIBRARY_PATH+:$LD_LIBRARY_PATH}"
+    with "" run node --list-devices "$library" "$standin" --measure --json
+)
+grep -q "cuBLAS cannot be loaded: $T/half/libcublas.so.12: .* (the driver has CUDA 12.4)" out
+report $? "a cuBLAS of the system that cannot be loaded is named with the CUDA of the driver"
 
 # --- the same bits ---------------------------------------------------------------------------------
 /usr/bin/python3 -c "
@@ -342,4 +368,22 @@ report $? "and before"
 run doctor
 grep -q '^ok  *gpu  *opencl 0: .*Portable Computing Language' out && grep -q 'GF/s in float64' out
 report $? "doctor names devices with driver, memory and rates"
+
+over cuda
+mkdir system
+ln -s "$standin" system/libcuda.so.1
+doctor() { # faults, then options
+    faults=$1
+    shift
+    LD_LIBRARY_PATH="$T/system${LD_LIBRARY_PATH+:$LD_LIBRARY_PATH}" with "$faults" run doctor "$@"
+    tr -s ' \n' ' ' <out >flat
+}
+doctor '' && grep -q 'ok gpu cuda 0: Stand-in GPU 0, 1.1 GB of memory, CUDA 12.4.* GF/s in float64' flat
+report $? "so it does on CUDA"
+doctor old && grep -q 'WARNING gpu cuda 0: .* cannot be used: its compute capability is 7.0' flat
+report $? "doctor warns of a device that cannot be used"
+doctor abort -q && grep -q 'WARNING gpu the driver of cuda ends the process' flat && ! grep -q '^ok' out
+report $? "doctor warns of a driver that fails"
+doctor none && grep -q 'ok gpu cuda has no device' flat && [ $code = 0 ]
+report $? "... and not where there is no device"
 echo "1..$n"

@@ -8,9 +8,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/support/cublas_folder.h"
 #include "tests/unit/node/standins.h"
 
 static void a_device_without_float64_declares_residues_and_bytes(void **s)
@@ -48,6 +50,10 @@ static void what_cannot_be_used_is_named(void **s)
         const char *words;
     } cases[] = {
         { STANDIN_OPENCL, "none", 0, SHERD_EUNSUPPORTED, "OpenCL is installed, but has no device" },
+        { STANDIN_OPENCL, "list=1", 0, SHERD_EUNSUPPORTED,
+          "OpenCL is installed, but has no device" },
+        { STANDIN_OPENCL, "list=6", 0, SHERD_EDEVICE,
+          "the OpenCL platform \"Stand-in\" cannot list its devices: CL_OUT_OF_HOST_MEMORY (-6)" },
         { STANDIN_OPENCL, "old", 0, SHERD_EUNSUPPORTED,
           "Stand-in GPU 0 cannot be used: it has no OpenCL 1.2" },
         { STANDIN_OPENCL, "busy", 0, SHERD_EUNSUPPORTED,
@@ -56,6 +62,9 @@ static void what_cannot_be_used_is_named(void **s)
           "CL_BUILD_PROGRAM_FAILURE: cannot write to the cache" },
         { STANDIN_OPENCL, "memory=1000000", 2000000, SHERD_EINVAL,
           "2000000 bytes of Stand-in GPU 0, which has 1000000" },
+        { STANDIN_OPENCL, "", 1572863, SHERD_EINVAL,
+          "1572863 bytes of Stand-in GPU 0, and a node needs 1572864" },
+        { STANDIN_OPENCL, "nof64", 589823, SHERD_EINVAL, "and a node needs 589824" },
         { STANDIN_OPENCL, "full=1", 0, SHERD_ENOMEM, "cannot allocate memory of the device" },
         { STANDIN_OPENCL, "largest=4096", 0, SHERD_ENOMEM,
           "the device has at most 4096 in one piece" },
@@ -77,6 +86,9 @@ static void what_cannot_be_used_is_named(void **s)
           "2000000 bytes of Stand-in GPU 0, which has 1000000" },
         { STANDIN_CUDA, "memory=3000000,taken=2000000", 2000000, SHERD_ENOMEM,
           "2000000 bytes of Stand-in GPU 0, which has 1000000 that others do not use" },
+        { STANDIN_CUDA, "memory=90000000,taken=89000000", 0, SHERD_ENOMEM,
+          "Stand-in GPU 0 has 1000000 of its 90000000 bytes free: a node may use 800000 of them, "
+          "and needs 1572864" },
         { STANDIN_CUDA, "full=1", 0, SHERD_ENOMEM, "cannot allocate memory of the device" },
         { STANDIN_CUDA, "lost=1", 0, SHERD_EDEVICE, "CUDA_ERROR_LAUNCH_FAILED (719)" },
         { STANDIN_CUDA, "lost=1,code=214", 0, SHERD_EDEVICE, "CUDA_ERROR_ECC_UNCORRECTABLE (214)" },
@@ -88,8 +100,75 @@ static void what_cannot_be_used_is_named(void **s)
         if (&standins[cases[i].over] != on) continue;
         assert_int_equal(open_with(&ctx, cases[i].faults, o, &d), cases[i].err);
         if (!strstr(d.message, cases[i].words)) fail_msg("%s", d.message);
+        /* A hint of its own: the command's is about the host's memory. */
+        if (d.code == SHERD_ENOMEM && !cases[i].memory && !strstr(d.hint, "--device-memory"))
+            fail_msg("%s: %s", d.message, d.hint);
         assert_null(ctx);
     }
+}
+
+static void a_device_opens_with_the_memory_that_a_node_needs(void **s)
+{
+    (void)s;
+    void *ctx;
+    sherd_diag d;
+    uint32_t count;
+    static sherd__device_rates rates[SHERD__DEVICES_MAX];
+    const uint64_t needed = 1572864;
+    const sherd__backend_options o = { .device_memory = needed, .rates = rates };
+    assert_int_equal(open_with(&ctx, "", o, &d), SHERD_OK);
+    assert_int_equal(backend->devices(ctx, &count)->memory, needed);
+    backend->close(ctx);
+    if (on != &standins[STANDIN_OPENCL]) return;
+    const sherd__backend_options less = { .device_memory = 589824, .rates = rates };
+    assert_int_equal(open_with(&ctx, "nof64", less, &d), SHERD_OK);
+    backend->close(ctx);
+}
+
+static void a_slice_of_a_gpu_is_a_device_with_memory_of_its_own(void **s)
+{
+    (void)s;
+    uint32_t count;
+    sherd__device_info info;
+    sherd_diag d = { .code = 0 };
+    const sherd__backend_options o = { .library = standin_path(on->file) };
+    set_faults("mig,memory=50000000");
+    assert_int_equal(backend->list(&o, &info, 1, &count, &d), SHERD_OK);
+    assert_string_equal(info.model, "Stand-in GPU MIG 1g.10gb 0");
+    assert_int_equal(info.memory, 50000000);
+    assert_string_equal(info.unusable, "");
+    void *ctx = opened("mig,memory=50000000");
+    assert_int_equal(backend->devices(ctx, &count)->memory, 40000000);
+    sherd__fragment *f = block_new();
+    sherd__handle h = held(ctx, f);
+    calling c;
+    assert_int_equal(call_once(ctx, &c, h), SHERD_OK);
+    backend->drop(ctx, &h);
+    backend->close(ctx);
+    sherd__fragment_free(f);
+}
+
+/* Another file than the driver's, which nothing else here loads. */
+static void a_library_of_products_is_loaded_after_a_device_was_found(void **s)
+{
+    (void)s;
+    sherd__device_info info;
+    uint32_t count;
+    char blas[4200];
+    const sherd__backend_options o = { .library = standin_path(on->file) };
+    const char *const faults[] = { "none", "init=999", "" };
+    const char *folder = cublas_folder("cublas-lacking", "preload_cuda_lacking", 12);
+    cublas_use(folder);
+    snprintf(blas, sizeof blas, "%s/libcublas.so.12", folder);
+    for (size_t i = 0; i < 3; i++) {
+        set_faults(faults[i]);
+        int err = backend->list(&o, &info, 1, &count, NULL);
+        assert_int_equal(err, i == 1 ? SHERD_EDEVICE : SHERD_OK);
+        void *loaded = dlopen(blas, RTLD_NOLOAD | RTLD_NOW);
+        assert_int_equal(loaded != NULL, i == 2);
+        if (loaded) dlclose(loaded);
+    }
+    cublas_use("");
 }
 
 /* What others use does not count. */
@@ -159,6 +238,9 @@ int main(void)
         OVER_OPENCL(a_device_without_float64_declares_residues_and_bytes),
         OVER_OPENCL(resources_that_lack_when_a_kernel_ends_are_a_failure_of_the_device),
         OVER_BOTH(what_cannot_be_used_is_named),
+        OVER_BOTH(a_device_opens_with_the_memory_that_a_node_needs),
+        OVER_CUDA(a_slice_of_a_gpu_is_a_device_with_memory_of_its_own),
+        OVER_CUDA(a_library_of_products_is_loaded_after_a_device_was_found),
         OVER_BOTH(devices_are_listed_with_what_they_are),
         OVER_CUDA(a_cuda_device_has_the_memory_that_is_free),
         OVER_CUDA(errors_of_cuda_lose_the_device_or_end_a_call),
