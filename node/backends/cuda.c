@@ -81,8 +81,8 @@ static const char *hint_of(cuda_result code)
     case SHERD__CUDA_OPERATING_SYSTEM:
     case SHERD__CUDA_NOT_PERMITTED:
     case SHERD__CUDA_UNKNOWN:
-        return "nvidia-smi shows whether the kernel's module is loaded; a container needs the files "
-               "/dev/nvidia*";
+        return "nvidia-smi shows whether the kernel's module is loaded; a container needs "
+               "the files /dev/nvidia*";
     case SHERD__CUDA_SYSTEM_NOT_READY: return "is the service nvidia-fabricmanager running?";
     case SHERD__CUDA_SYSTEM_DRIVER_MISMATCH:
         return "the kernel has the driver's module of another version: restart the machine";
