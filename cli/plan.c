@@ -67,10 +67,12 @@ static const char *ratio_text(const void *x, char out[48])
     return out;
 }
 
+/* In one word: a note follows for the link of a device. */
 static const char *bound_text(const void *x, char out[48])
 {
     const sherd_forecast *f = x;
-    snprintf(out, 48, "%s", f->seconds > 0 ? f->bound : "-");
+    int len = (int)strcspn(f->bound, " ");
+    snprintf(out, 48, "%.*s", f->seconds > 0 ? len : 1, f->seconds > 0 ? f->bound : "-");
     return out;
 }
 
@@ -87,12 +89,18 @@ static const sherd__column columns[] = {
     { NULL, 0, NULL, NULL },
 };
 
+/* Such nodes cannot be faster than this machine. */
+static bool shares_cores(const sherd_forecast *f)
+{
+    return f->local && f->devices == 0;
+}
+
 json_t *sherd__plan_object(const sherd_forecast *f)
 {
     static const char *const times[] = { "seconds",      "seconds_nodes", "seconds_links",
                                          "seconds_here", "seconds_cores", "bound",
-                                         "latency" };
-    const char *without[24] = { "scheme",        "nodes",     "rates.gflops", "rates.node_gflops",
+                                         "latency",      "arithmetic" };
+    const char *without[32] = { "scheme",        "nodes",     "rates.gflops", "rates.node_gflops",
                                 "rates.session", "rates.link" };
     size_t len = 6;
     bool own = timed(f);
@@ -104,6 +112,8 @@ json_t *sherd__plan_object(const sherd_forecast *f)
     if (!(f->seconds_dense > 0)) /* there was no choice */
         without[len++] = "seconds_dense", without[len++] = "seconds_csr";
     if (!own) without[len++] = "own_seconds";
+    if (!(f->seconds_copies > 0)) without[len++] = "seconds_copies", without[len++] = "copy_rate";
+    if (!f->pace[0]) without[len++] = "pace";
     if (!(f->seconds > 0)) /* times are not known */
         for (size_t i = 0; i < sizeof times / sizeof *times; i++) without[len++] = times[i];
     json_t *o = json_object();
@@ -111,8 +121,39 @@ json_t *sherd__plan_object(const sherd_forecast *f)
     json_object_set_new(o, "private", json_boolean(sherd_scheme_private(f->scheme)));
     if (f->threshold)
         json_object_set_new(o, "shares", json_integer((json_int_t)f->threshold + f->slack));
-    if (own) json_object_set_new(o, "pays", json_boolean(!f->local && f->seconds < f->own_seconds));
+    if (f->pace[0]) json_object_set_new(o, "pace_gflops", json_real(f->rates.node_gflops));
+    if (own)
+        json_object_set_new(o, "pays",
+                            json_boolean(!shares_cores(f) && f->seconds < f->own_seconds));
     return o;
+}
+
+static const char *kind_text(const sherd_forecast *f)
+{
+    if (strcmp(f->arithmetic, "bytes") == 0) return "on bytes";
+    return strcmp(f->arithmetic, "residues") == 0 ? "modulo primes" : "in float64";
+}
+
+/* Says for whom the others wait, and for how many they do not. */
+static void print_pace(const char *name, const sherd_forecast *f)
+{
+    char spare[80] = "", text[256];
+    if (f->slack == 1) snprintf(spare, sizeof spare, "; the slowest one is spare");
+    else if (f->slack) snprintf(spare, sizeof spare, "; the %u slowest ones are spare", f->slack);
+    snprintf(text, sizeof text, "%s: %s sets the pace (%.3g GF/s %s)%s", name, f->pace,
+             f->rates.node_gflops, kind_text(f), spare);
+    sherd__print_filled(stdout, text, 0, 0, WIDTH);
+}
+
+static void print_device_link(const char *name, const sherd_forecast *f)
+{
+    char copies[24], products[24], rate[24], text[256];
+    snprintf(text, sizeof text,
+             "%s: the device link is the limit: copies take %s (%s/s), products %s", name,
+             sherd__cli_seconds(f->seconds_copies, copies),
+             sherd__cli_bytes((uint64_t)f->copy_rate, rate),
+             sherd__cli_seconds(f->seconds_nodes, products));
+    sherd__print_filled(stdout, text, 0, 0, WIDTH);
 }
 
 /* Prints what is unusual about the way in which a choice is computed. */
@@ -127,6 +168,8 @@ static void print_note(const char *name, const sherd_forecast *f)
     if (f->encoding == SHERD_ENCODING_CSR)
         sherd__cli_print("%s: A is sent in CSR, without zeros%s", name,
                          f->tasks_csr < f->tasks ? ", where this is smaller" : "");
+    if (f->pace[0]) print_pace(name, f);
+    if (f->seconds > 0 && strcmp(f->bound, "device link") == 0) print_device_link(name, f);
 }
 
 static void print_impossible(const char *mark, const char *name, const sherd_diag *why)
@@ -179,9 +222,10 @@ static void print_legend(const sherd_forecast *f, const char *links)
     char tail[160] = "";
     const char *times = "";
     if (f->seconds > 0)
-        times = "; time: predicted; ratio: of the time to that of this machine alone; bound: what "
-                "takes longest: the nodes, the links, the work here, or the cores here, which "
-                "local nodes share";
+        times =
+            "; time: predicted; ratio: of the time to that of this machine alone; bound: what "
+            "takes longest: the nodes, copies to their devices, the links, the work here, or the "
+            "cores here, which local nodes share";
     if (f->latency > 0) snprintf(late, sizeof late, ", %s", sherd__cli_seconds(f->latency, t));
     if (f->seconds > 0 && f->local)
         snprintf(tail, sizeof tail, " Sessions: %s/s a thread, measured.",
@@ -201,7 +245,7 @@ static void print_verdict(const sherd_forecast *f, const char *name)
     char text[512], t[24], own[24];
     sherd__cli_seconds(f->seconds, t);
     sherd__cli_seconds(f->own_seconds, own);
-    if (f->local)
+    if (shares_cores(f))
         snprintf(text, sizeof text,
                  "%snodes on this machine share its cores; %s, the quickest, takes %s, BLAS on "
                  "this machine %s (%.3g GF/s)",
@@ -229,8 +273,8 @@ void sherd__plan_print(const sherd_choices *choices, bool preferred, const char 
     if (known) print_verdict(&f, name);
     else
         sherd__print_filled(stdout,
-                            "no times: the links to nodes on other machines were not measured; "
-                            "sherd plan measures them",
+                            "no times: the links to nodes on other machines, and devices, were "
+                            "not measured; sherd plan has the times",
                             0, 0, WIDTH);
 }
 
@@ -479,12 +523,14 @@ const sherd__verb sherd__verb_plan = {
         "For each scheme: bytes to and from the nodes, exactly as they will be counted (of shapes "
         "alone: as f64 without zeros); how much of A and B the most exposed domain is given; the "
         "most memory that a node uses; the predicted time, also as a multiple of the time of the "
-        "same product by BLAS on this machine; and what bounds it. For a choice that is not "
-        "possible the reason is printed. --json has more: operations, tasks, answers.\n\n"
+        "same product by BLAS on this machine; and what bounds it. For nodes on devices, copies to "
+        "these and products are predicted apart. Under share the plan names the node that sets the "
+        "pace: the slowest one that is not spare. For a choice that is not possible the reason is "
+        "printed. --json has more: operations, tasks, answers.\n\n"
         "Times are predicted from speeds that are measured now: of the nodes' links by products of "
         "constants of up to 8 MB a node (none of the operands is sent), of hiding and decoding by "
         "processing a few panels, and of products on this machine. Nodes report the speed of their "
-        "own products.",
+        "own products and copies.",
     .examples = examples,
     .options = options,
     .args_min = 1,

@@ -95,8 +95,9 @@ typedef struct sherd__device {
                                       does; empty: the backend knows none */
     bool library_fails;            /* it is there, or was asked for, and cannot be used */
     /* Rates as those above, of the largest products that were measured whose operands and results
-     * stay on the device; 0: not measured. */
-    double resident_gflops, resident_residue_gflops, resident_byte_gops;
+     * stay on the device, and bytes per second that are copied to it and from it; 0: not measured,
+     * or nothing is copied. */
+    double resident_gflops, resident_residue_gflops, resident_byte_gops, copy_rate;
 } sherd__device;
 
 /** Names a block on a device. */

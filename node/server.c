@@ -194,6 +194,10 @@ static void describe_devices(const server *s, sherd__hello *h)
                                                .cell = v->cell,
                                                .depth = v->depth,
                                                .byte_gops = v->byte_gops };
+        h->copy_rate += v->copy_rate;
+        h->resident_gflops += v->resident_gflops;
+        h->resident_residue_gflops += v->resident_residue_gflops;
+        h->resident_byte_gops += v->resident_byte_gops;
     }
     const sherd__hello_rates all = sherd__hello_rates_of(h);
     h->gflops = all.gflops;

@@ -12,15 +12,22 @@ static sherd__hello_rates of_one(const sherd__hello *h)
                                          (h->byte_gops > 0 ? SHERD__DOES_BYTES : 0),
                                  .gflops = h->gflops,
                                  .residue_gflops = h->residue_gflops,
-                                 .byte_gops = h->byte_gops };
+                                 .byte_gops = h->byte_gops,
+                                 .copy_rate = h->copy_rate,
+                                 .resident_gflops = h->resident_gflops,
+                                 .resident_residue_gflops = h->resident_residue_gflops,
+                                 .resident_byte_gops = h->resident_byte_gops };
 }
 
 sherd__hello_rates sherd__hello_rates_of(const sherd__hello *h)
 {
-    sherd__hello_rates r = { .devices = h->devices_len };
+    sherd__hello_rates r = of_one(h);
     double residues = 0;
     bool packed = false;
-    if (h->devices_len == 0) return of_one(h);
+    if (h->devices_len == 0) return r;
+    r.devices = h->devices_len;
+    r.does = 0;
+    r.gflops = r.residue_gflops = r.byte_gops = 0;
     for (uint32_t i = 0; i < h->devices_len; i++) {
         const sherd__hello_device *v = &h->devices[i];
         r.does |= v->does;

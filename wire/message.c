@@ -68,6 +68,14 @@ size_t sherd__message_hello(uint8_t *out, const sherd__hello *h)
         .residue_gflops = h->residue_gflops,
         .has_byte_gops = h->byte_gops != 0,
         .byte_gops = h->byte_gops,
+        .has_copy_rate = h->copy_rate != 0,
+        .copy_rate = h->copy_rate,
+        .has_resident_gflops = h->resident_gflops != 0,
+        .resident_gflops = h->resident_gflops,
+        .has_resident_residue_gflops = h->resident_residue_gflops != 0,
+        .resident_residue_gflops = h->resident_residue_gflops,
+        .has_resident_byte_gops = h->resident_byte_gops != 0,
+        .resident_byte_gops = h->resident_byte_gops,
     };
     copy_text(m.software, sizeof m.software, h->software);
     copy_text(m.blas_core, sizeof m.blas_core, h->blas_core);
@@ -101,7 +109,9 @@ static bool is_rate(double gflops)
 
 bool sherd__hello_rates_ok(const sherd__hello *h)
 {
-    bool ok = is_rate(h->gflops) && is_rate(h->residue_gflops) && is_rate(h->byte_gops);
+    bool ok = is_rate(h->gflops) && is_rate(h->residue_gflops) && is_rate(h->byte_gops) &&
+              is_rate(h->copy_rate) && is_rate(h->resident_gflops) &&
+              is_rate(h->resident_residue_gflops) && is_rate(h->resident_byte_gops);
     if (h->devices_len > SHERD__DEVICES_MAX) return false;
     for (uint32_t i = 0; i < h->devices_len; i++)
         ok = ok && is_rate(h->devices[i].gflops) && is_rate(h->devices[i].residue_gflops) &&
@@ -129,6 +139,10 @@ static void limit(sherd__hello *h)
     h->gflops = rate_within(h->gflops);
     h->residue_gflops = rate_within(h->residue_gflops);
     h->byte_gops = rate_within(h->byte_gops);
+    if (h->copy_rate > SHERD__HELLO_COPY_MAX) h->copy_rate = SHERD__HELLO_COPY_MAX;
+    h->resident_gflops = rate_within(h->resident_gflops);
+    h->resident_residue_gflops = rate_within(h->resident_residue_gflops);
+    h->resident_byte_gops = rate_within(h->resident_byte_gops);
     for (uint32_t i = 0; i < h->devices_len; i++) {
         sherd__hello_device *v = &h->devices[i];
         v->gflops = rate_within(v->gflops);
@@ -159,6 +173,10 @@ int sherd__message_hello_parse(sherd__hello *out, const uint8_t *body, size_t le
         .gflops = m.gflops,
         .residue_gflops = m.residue_gflops,
         .byte_gops = m.byte_gops,
+        .copy_rate = m.copy_rate,
+        .resident_gflops = m.resident_gflops,
+        .resident_residue_gflops = m.resident_residue_gflops,
+        .resident_byte_gops = m.resident_byte_gops,
         .devices_len = m.devices_count,
         .load = { .known = m.has_uptime && m.has_memory_free && m.has_tasks && m.has_sessions,
                   .uptime_s = m.uptime,

@@ -48,6 +48,14 @@ typedef struct _sherd_pb_Hello {
     uint32_t sessions;
     bool has_byte_gops;
     double byte_gops;
+    bool has_copy_rate;
+    double copy_rate;
+    bool has_resident_gflops;
+    double resident_gflops;
+    bool has_resident_residue_gflops;
+    double resident_residue_gflops;
+    bool has_resident_byte_gops;
+    double resident_byte_gops;
 } sherd_pb_Hello;
 
 /* First record of a PUT or a RESULT; attempt only in a RESULT. */
@@ -104,14 +112,14 @@ extern "C" {
 
 /* Initializer values for message structs */
 #define sherd_pb_Device_init_default             {0, 0, 0, 0, 0, 0, false, 0}
-#define sherd_pb_Hello_init_default              {0, 0, 0, "", "", "", 0, 0, 0, false, 0, 0, {sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default}, false, 0, false, 0, false, 0, false, 0, false, 0}
+#define sherd_pb_Hello_init_default              {0, 0, 0, "", "", "", 0, 0, 0, false, 0, 0, {sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default}, false, 0, false, 0, false, 0, false, 0, false, 0, false, 0, false, 0, false, 0, false, 0}
 #define sherd_pb_Description_init_default        {0, 0, 0, 0, 0, 0, 0, 0, false, 0}
 #define sherd_pb_Windows_init_default            {0, 0, 0, 0, 0, 0}
 #define sherd_pb_Task_init_default               {0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0}, sherd_pb_Description_init_default, false, sherd_pb_Windows_init_default}
 #define sherd_pb_Refuse_init_default             {0, 0, ""}
 #define sherd_pb_Bye_init_default                {0, ""}
 #define sherd_pb_Device_init_zero                {0, 0, 0, 0, 0, 0, false, 0}
-#define sherd_pb_Hello_init_zero                 {0, 0, 0, "", "", "", 0, 0, 0, false, 0, 0, {sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero}, false, 0, false, 0, false, 0, false, 0, false, 0}
+#define sherd_pb_Hello_init_zero                 {0, 0, 0, "", "", "", 0, 0, 0, false, 0, 0, {sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero}, false, 0, false, 0, false, 0, false, 0, false, 0, false, 0, false, 0, false, 0, false, 0}
 #define sherd_pb_Description_init_zero           {0, 0, 0, 0, 0, 0, 0, 0, false, 0}
 #define sherd_pb_Windows_init_zero               {0, 0, 0, 0, 0, 0}
 #define sherd_pb_Task_init_zero                  {0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0}, sherd_pb_Description_init_zero, false, sherd_pb_Windows_init_zero}
@@ -142,6 +150,10 @@ extern "C" {
 #define sherd_pb_Hello_tasks_tag                 14
 #define sherd_pb_Hello_sessions_tag              15
 #define sherd_pb_Hello_byte_gops_tag             16
+#define sherd_pb_Hello_copy_rate_tag             17
+#define sherd_pb_Hello_resident_gflops_tag       18
+#define sherd_pb_Hello_resident_residue_gflops_tag 19
+#define sherd_pb_Hello_resident_byte_gops_tag    20
 #define sherd_pb_Description_origin_tag          1
 #define sherd_pb_Description_dtype_tag           2
 #define sherd_pb_Description_encoding_tag        3
@@ -198,7 +210,11 @@ X(a, STATIC,   OPTIONAL, UINT64,   uptime,           12) \
 X(a, STATIC,   OPTIONAL, UINT64,   memory_free,      13) \
 X(a, STATIC,   OPTIONAL, UINT32,   tasks,            14) \
 X(a, STATIC,   OPTIONAL, UINT32,   sessions,         15) \
-X(a, STATIC,   OPTIONAL, DOUBLE,   byte_gops,        16)
+X(a, STATIC,   OPTIONAL, DOUBLE,   byte_gops,        16) \
+X(a, STATIC,   OPTIONAL, DOUBLE,   copy_rate,        17) \
+X(a, STATIC,   OPTIONAL, DOUBLE,   resident_gflops,  18) \
+X(a, STATIC,   OPTIONAL, DOUBLE,   resident_residue_gflops,  19) \
+X(a, STATIC,   OPTIONAL, DOUBLE,   resident_byte_gops,  20)
 #define sherd_pb_Hello_CALLBACK NULL
 #define sherd_pb_Hello_DEFAULT NULL
 #define sherd_pb_Hello_devices_MSGTYPE sherd_pb_Device
@@ -273,7 +289,7 @@ extern const pb_msgdesc_t sherd_pb_Bye_msg;
 #define sherd_pb_Bye_size                        208
 #define sherd_pb_Description_size                69
 #define sherd_pb_Device_size                     61
-#define sherd_pb_Hello_size                      955
+#define sherd_pb_Hello_size                      995
 #define sherd_pb_Refuse_size                     214
 #define sherd_pb_Task_size                       181
 #define sherd_pb_Windows_size                    36

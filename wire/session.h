@@ -107,6 +107,7 @@ typedef struct sherd__task {
 #define SHERD__HELLO_THREADS_MAX 65536u
 #define SHERD__HELLO_BYTES_MAX (UINT64_C(1) << 50) /* memory, of a node or device, and cell */
 #define SHERD__HELLO_GFLOPS_MAX 1e9
+#define SHERD__HELLO_COPY_MAX 1e15 /* bytes per second */
 #define SHERD__HELLO_DEPTH_MAX 1024u
 #define SHERD__HELLO_UPTIME_MAX (UINT64_C(1) << 36) /* seconds */
 
@@ -146,8 +147,12 @@ typedef struct sherd__hello {
     uint64_t memory;    /* node: bytes that it will store for this coordinator's key */
     /* node: rates of all its devices together, as of one: what a peer of minor 1 knows of them */
     double gflops, residue_gflops;
-    double byte_gops;     /* likewise; above 0 in a node that declares no devices: it has
+    double byte_gops; /* likewise; above 0 in a node that declares no devices: it has
                          SHERD__DOES_BYTES */
+    /* node: bytes per second that are copied to and from the memories of all its devices together;
+       0: unknown, or they compute in the node's memory. Rates as those above, of products whose
+       operands and results are in these memories; 0: unknown */
+    double copy_rate, resident_gflops, resident_residue_gflops, resident_byte_gops;
     uint32_t devices_len; /* node, from minor 2 on; 0: not declared */
     sherd__hello_device devices[SHERD__DEVICES_MAX];
     sherd__hello_load load; /* node, to a coordinator */
@@ -163,6 +168,8 @@ typedef struct sherd__hello_rates {
     double byte_gops; /* sum of the devices that multiply residues of one byte */
     uint64_t cell;    /* largest of its devices; 0: unknown */
     uint32_t depth;   /* sum of its devices; 0: unknown */
+    double copy_rate, resident_gflops, resident_residue_gflops,
+        resident_byte_gops; /* as declared */
 } sherd__hello_rates;
 
 /** Adds up the devices of a node. One that declares none has one device, which computes

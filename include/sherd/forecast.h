@@ -26,10 +26,12 @@ extern "C" {
 typedef struct sherd_rates {
     double gflops;      /* rate of this product on this machine, all BLAS threads; 0: measured on a
                            part of it */
-    double node_gflops; /* rate of one node, for packed residues if nodes are sent these. 0: if
-                           nodes are on this machine, the rate is measured while all its cores
-                           multiply; otherwise it is the rate that the slowest node reports or,
-                           without a connected node, that of one core of this machine */
+    double node_gflops; /* rate of one node for the arithmetic of the product; of nodes on devices
+                           that report the rate of copies, without these. 0: if nodes compute on
+                           processors of this machine, the rate is measured while all its cores
+                           multiply; otherwise it is the rate that the node reports for which the
+                           others wait or, without a connected node, that of one core of this
+                           machine */
     double session;     /* bytes per second of processor time that one thread of this machine passes
                            through encrypted sessions; 0: measured over loopback */
     double link;        /* bytes per second of all links together, in each direction; 0: the speed
@@ -67,12 +69,23 @@ typedef struct sherd_forecast {
     double seconds_here, seconds_cores;  /* predicted time of this machine's work alone, and of all
                                             work that shares its cores (0: the nodes are on other
                                             machines) */
-    const char *bound;  /* the slowest of these four: "nodes", "links", "here" or "cores" */
-    double own_seconds; /* time of the same product by dgemm on this machine; 0: not known */
-    sherd_rates rates;  /* the rates that were used */
-    double latency;     /* seconds until the answer of a small task is here; 0: negligible */
-    bool local;         /* the nodes are on this machine, and share its cores */
-    sherd_code code;    /* share, share1: how operands are coded; otherwise AUTO */
+    const char *bound;     /* the slowest of these four, and of seconds_copies: "nodes", "links",
+                          "here", "cores" or "device link" */
+    double own_seconds;    /* time of the same product by dgemm on this machine; 0: not known */
+    sherd_rates rates;     /* the rates that were used */
+    double latency;        /* seconds until the answer of a small task is here; 0: negligible */
+    bool local;            /* the nodes are on this machine, and share its cores unless they compute
+                           on devices */
+    sherd_code code;       /* share, share1: how operands are coded; otherwise AUTO */
+    uint32_t devices;      /* nodes that compute on devices and not on processors */
+    double seconds_copies; /* predicted time of copying blocks and answers to the devices of the
+                               busiest node and from them alone; 0: none, or unknown */
+    double copy_rate;      /* bytes per second of these copies, as the node reports; 0: likewise */
+    const char *arithmetic; /* of the nodes' products: "float64", "residues" (packed, modulo primes
+                               of 23 bits) or "bytes" (residues modulo primes below 256) */
+    char pace[64]; /* share, share1: name of the node that sets the pace: the slowest of those that
+                      the result needs. The `slack` slowest ones are spare: they are not waited for.
+                      Empty: equally fast, or unknown */
 } sherd_forecast;
 
 SHERD_API const sherd_field *sherd_forecast_fields(size_t *count);

@@ -103,8 +103,8 @@ SHERD_API int sherd_operation_new(sherd_operation **out, const sherd_operation_o
 SHERD_API int sherd_operation_run(sherd_operation *o, sherd_diag *d) SHERD_MUST;
 /** Forecasts all ways to compute this product over its nodes (sherd_choices_new,
  *  sherd_choices_forecast), the one of its options first. Nothing is started or connected to,
- *  so there are no times if nodes are on other machines. The caller frees *out before the
- *  operation. SHERD_EINVAL: not a product. */
+ *  so there are no times if nodes are on other machines or compute on devices. The caller frees
+ *  *out before the operation. SHERD_EINVAL: not a product. */
 SHERD_API int sherd_operation_choices_new(sherd_choices **out, sherd_operation *o,
                                           sherd_diag *d) SHERD_MUST;
 

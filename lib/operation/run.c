@@ -4,6 +4,7 @@
  */
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/clock.h"
 #include "core/diag.h"
@@ -239,21 +240,30 @@ int sherd_operation_run(sherd_operation *w, sherd_diag *d)
 
 /* ---- forecasts of all choices ---------------------------------------------------------------- */
 
+/* Returns whether times can be predicted without nodes: links to other machines would have to be
+ * measured, and only nodes know the rates of their devices. */
+static bool times_without_nodes(const sherd_operation *w)
+{
+    const sherd_cluster_options *n = &w->nodes;
+    if (w->o.cluster) return sherd_cluster_simulated(w->o.cluster);
+    bool devices = n->devices || n->devices_each || (n->backend && strcmp(n->backend, "cpu") != 0);
+    return w->loopback && !devices;
+}
+
 int sherd_operation_choices_new(sherd_choices **out, sherd_operation *w, sherd_diag *d)
 {
     char running[PATH_MAX];
-    sherd_forecast_options f = {
-        .size = sizeof f,
-        .cluster = w->o.cluster,
-        .nodes_file = w->nodes.nodes_file,
-        .nodes_text = w->nodes.nodes,
-        .same_host_domains = w->nodes.same_host_domains || w->nodes.running,
-        .nodes = w->nodes_count,
-        .remote = !w->loopback,
-        .node_memory = w->nodes.node_memory,
-        .no_time = w->o.cluster ? !sherd_cluster_simulated(w->o.cluster) : !w->loopback,
-        .hooks = w->o.hooks
-    };
+    sherd_forecast_options f = { .size = sizeof f,
+                                 .cluster = w->o.cluster,
+                                 .nodes_file = w->nodes.nodes_file,
+                                 .nodes_text = w->nodes.nodes,
+                                 .same_host_domains = w->nodes.same_host_domains ||
+                                                      w->nodes.running,
+                                 .nodes = w->nodes_count,
+                                 .remote = !w->loopback,
+                                 .node_memory = w->nodes.node_memory,
+                                 .no_time = !times_without_nodes(w),
+                                 .hooks = w->o.hooks };
     *out = NULL;
     if (!sherd__operation_is_product(w))
         return sherd__fail(d, SHERD_EINVAL, NULL, "there are forecasts of products only");

@@ -1,11 +1,13 @@
 /*
- * What a device computes in a second, with copies and without, and whether kernels or the library
- * are faster: products of both are compared at growing sizes, and the library computes those from
- * the smallest size on from which it was always faster.
+ * What a device copies and computes in a second, with copies and without, and whether kernels or
+ * the library are faster: products of both are compared at growing sizes, and the library computes
+ * those from the smallest size on from which it was always faster.
  */
 #include <math.h>
 #include <string.h>
 
+#include "core/alloc.h"
+#include "core/clock.h"
 #include "core/diag.h"
 #include "matrix/residue.h"
 #include "matrix/residue_bytes.h"
@@ -88,40 +90,115 @@ static double flops_of(uint32_t n)
     return 2.0 * n * n * n;
 }
 
-/* Measures with larger and larger operands until a product takes a moment or does not fit. */
-static int measure_rate(accelerator_trial *t, uint8_t dtype, bool quick, double *gflops,
-                        sherd_diag *d)
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+#define COPIED                                                                                     \
+    (UINT64_C(8) << 20) /* bytes: a copy of four parts does not yet overlap with others */
+#define COPIES 3
+
+/* Copies this much to the device and back, and sets *seconds to what the fastest round took. */
+static int copy(accelerator_lane *l, uint8_t *here, void *there, uint64_t len, double *seconds,
+                sherd_diag *d)
 {
-    int err;
-    uint32_t n = FIRST;
-    do {
-        err = make(t, dtype, n, d);
-        if (!err) err = sherd__trial_run(t, 1, d);
-        if (!err && t->seconds > 0) *gflops = 1e-9 * flops_of(n) / t->seconds;
-        sherd__trial_end(t);
-    } while (!err && !quick && t->seconds < 0.05 && (n *= 2) <= LARGEST && fits(t, dtype, n));
+    int err = SHERD_OK;
+    *seconds = INFINITY;
+    for (unsigned i = 0; i < COPIES && !err; i++) {
+        const double from = sherd__clock_s();
+        err = sherd__lane_write(l, there, 0, here, len, d);
+        if (!err) err = sherd__lane_read(l, there, 0, here, len, d);
+        *seconds = fmin(*seconds, sherd__clock_s() - from);
+    }
+    sherd__lane_wipe(l);
     return err;
 }
 
-static int measure_rates(accelerator_trial *t, bool quick, double rates[KINDS], sherd_diag *d)
+/* Measures copies to the device and back together. */
+static int measure_copies(accelerator_lane *l, double *rate, sherd_diag *d)
+{
+    const sherd__driver_device *v = &l->on->driver;
+    uint64_t len = COPIED;
+    while (len > v->largest || len > v->memory / 2) len /= 2;
+    uint8_t *here = sherd__calloc(1, len + 1);
+    void *there = NULL;
+    double seconds;
+    if (!here) return sherd__fail_memory(d, "a self-test");
+    int err = sherd__accelerator_reserve(l->on, len, d);
+    if (!err) {
+        err = sherd__lane_memory(l, len, &there, d);
+        if (!err) err = copy(l, here, there, len, &seconds, d);
+        if (!err && seconds > 0) *rate = 2 * (double)len / seconds;
+        if (there) sherd__accelerator_forget(l, there, len);
+        sherd__accelerator_unreserve(l->on, len);
+    }
+    sherd__free(here);
+    return err;
+}
+
+/* ---- products -------------------------------------------------------------------------------- */
+
+/* Rates of a kind of products. */
+typedef struct rates {
+    double copied, alone;
+} rates;
+
+/* Sets the rate without copies, after a product of n x n with copies. Where these took less than
+ * half of its time, what they take is known well enough; otherwise the product is measured. */
+static int measure_alone(accelerator_trial *t, uint8_t dtype, uint32_t n, double *alone,
+                         sherd_diag *d)
+{
+    const double bytes = 2.0 * (double)square_len(dtype, t->task.primes_len, n) +
+                         (double)t->task.result.len;
+    double seconds = t->seconds - bytes / t->lane->on->what->copy_rate;
+    int err = SHERD_OK;
+    if (!(seconds > t->seconds / 2)) {
+        t->resident = true;
+        err = sherd__trial_run(t, 2, d);
+        t->resident = false;
+        seconds = t->seconds;
+    }
+    if (!err && seconds > 0) *alone = 1e-9 * flops_of(n) / seconds;
+    return err;
+}
+
+/* Measures with larger and larger operands until a product takes a moment or does not fit. */
+static int measure_rate(accelerator_trial *t, uint8_t dtype, bool quick, rates *r, sherd_diag *d)
+{
+    int err;
+    bool last;
+    for (uint32_t n = FIRST;; n *= 2) {
+        err = make(t, dtype, n, d);
+        if (!err) err = sherd__trial_run(t, 1, d);
+        last = t->seconds >= (quick ? 0.005 : 0.05) || 2 * n > LARGEST || !fits(t, dtype, 2 * n);
+        if (!err && t->seconds > 0) r->copied = 1e-9 * flops_of(n) / t->seconds;
+        if (!err && last) err = measure_alone(t, dtype, n, &r->alone, d);
+        sherd__trial_end(t);
+        if (err || last) return err;
+    }
+}
+
+static int measure_rates(accelerator_trial *t, bool quick, rates r[KINDS], sherd_diag *d)
 {
     const bool f64 = t->lane->on->driver.f64;
-    int err = f64 ? measure_rate(t, SHERD_F64, quick, &rates[KIND_F64], d) : SHERD_OK;
-    if (!err) err = measure_rate(t, SHERD__RESIDUES, quick, &rates[KIND_RESIDUES], d);
-    return err ? err : measure_rate(t, SHERD__BYTES, quick, &rates[KIND_BYTES], d);
+    int err = f64 ? measure_rate(t, SHERD_F64, quick, &r[KIND_F64], d) : SHERD_OK;
+    if (!err) err = measure_rate(t, SHERD__RESIDUES, quick, &r[KIND_RESIDUES], d);
+    return err ? err : measure_rate(t, SHERD__BYTES, quick, &r[KIND_BYTES], d);
 }
 
 int sherd__accelerator_measure(accelerator_trial *t, const sherd__backend_options *opt,
                                sherd_diag *d)
 {
     sherd__device *w = t->lane->on->what;
-    double copied[KINDS] = { 0 };
+    rates r[KINDS] = { 0 };
     double *library = t->lane->on->library.rate; /* so far at the sizes of the choice */
-    int err = measure_rates(t, opt->quick, copied, d);
-    for (size_t i = 0; i < KINDS; i++) library[i] = fmax(library[i], 1e9 * copied[i]);
-    w->gflops = copied[KIND_F64];
-    w->residue_gflops = copied[KIND_RESIDUES];
-    w->byte_gops = copied[KIND_BYTES];
+    int err = measure_copies(t->lane, &w->copy_rate, d);
+    if (!err) err = measure_rates(t, opt->quick, r, d);
+    for (size_t i = 0; i < KINDS; i++) library[i] = fmax(library[i], 1e9 * r[i].copied);
+    w->gflops = r[KIND_F64].copied;
+    w->residue_gflops = r[KIND_RESIDUES].copied;
+    w->byte_gops = r[KIND_BYTES].copied;
+    w->resident_gflops = r[KIND_F64].alone;
+    w->resident_residue_gflops = r[KIND_RESIDUES].alone;
+    w->resident_byte_gops = r[KIND_BYTES].alone;
     return err || !opt->rates ? err : sherd__accelerator_measure_peaks(t, opt, d);
 }
 

@@ -92,6 +92,8 @@ int sherd__trial_run(accelerator_trial *t, unsigned times, sherd_diag *d)
     if (err) return err;
     err = hold(t, &right, t->right, d);
     if (err) right.len = 0;
+    if (!err && t->resident) err = sherd__accelerator_copy(t->lane, &left, d);
+    if (!err && t->resident && t->right) err = sherd__accelerator_copy(t->lane, &right, d);
     for (unsigned i = 0; i < times && !err; i++) {
         sherd__call c = { .task = &t->task, .out = t->resident ? NULL : t->out };
         const double from = sherd__clock_s();

@@ -30,7 +30,8 @@ void sherd__trial_product(accelerator_trial *t, const accelerator_shape *s);
 /** Sets the task's result, and memory for it. SHERD_ENOMEM: it or an operand has none. */
 int sherd__trial_result(accelerator_trial *t, uint8_t dtype, uint64_t rows, uint64_t cols,
                         sherd_diag *d);
-/** Computes the task `times` times, from operands that are copied with the first of them. */
+/** Computes the task `times` times, from operands that are copied with the first of them; where
+ *  results stay on the device, before it. */
 int sherd__trial_run(accelerator_trial *t, unsigned times, sherd_diag *d);
 /** Makes a product of n x n by n x n, modulo `primes` primes (0 for float64). Its numbers are zero
  *  unless t->resident. SHERD_ENOMEM. */
@@ -56,7 +57,7 @@ int sherd__accelerator_library_open(accelerator_trial *t, const sherd__backend_o
 /** Measures from which size on the library is faster than the kernels, for one kind. */
 int sherd__accelerator_choose(accelerator_trial *t, accelerator_kind kind, bool quick,
                               sherd_diag *d);
-/** Measures the rates of the device. */
+/** Measures the rates of the device, and how fast it copies. */
 int sherd__accelerator_measure(accelerator_trial *t, const sherd__backend_options *opt,
                                sherd_diag *d);
 /** Adds to opt->rates what the driver's copies and the library's products reach, and copies and

@@ -77,7 +77,7 @@ class Plan:
                     size_text(f.node_memory),
                     time_text(f.seconds) if f.seconds else "-",
                     ratio,
-                    f.bound or "-",
+                    f.bound.split()[0] if f.bound else "-",
                 ]
             )
         return head, rows
@@ -98,6 +98,8 @@ class Plan:
             note = f"{c.name}: {c.error}" if c.error else f"{scheme}: {sees}{c.learns}"
             if note not in notes:
                 notes.append(note)
+            if c.forecast:
+                notes += _pace_notes(c.name, c.forecast)
         return notes
 
     def __str__(self) -> str:
@@ -109,6 +111,19 @@ class Plan:
 
     def _repr_html_(self) -> str:
         return notes_html([self._title()]) + table_html(*self._table()) + notes_html(self._notes())
+
+
+def _pace_notes(name: str, f: Forecast) -> list[str]:
+    notes = []
+    if f.pace:
+        spare = f"; the {f.slack} slowest are spare" if f.slack else ""
+        notes.append(f"{name}: {f.pace} sets the pace{spare}")
+    if f.seconds and f.bound == "device link":
+        copies, products = time_text(f.seconds_copies), time_text(f.seconds_nodes)
+        notes.append(
+            f"{name}: the device link is the limit: copies take {copies}, products {products}"
+        )
+    return notes
 
 
 def _choice(choices: Any, i: int) -> Choice:

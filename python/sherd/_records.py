@@ -282,6 +282,11 @@ class Forecast(Record):
         latency: until the answer of a small task is here [s]
         local: the nodes share this machine's cores
         code: code of the shares
+        devices: nodes that compute on devices
+        seconds_copies: copies to the devices of a node and from them alone [s]
+        copy_rate: rate of these copies [bytes/s]
+        arithmetic: kind of the nodes' products
+        pace: node that all wait for
     """
 
     scheme: int
@@ -318,6 +323,11 @@ class Forecast(Record):
     latency: float
     local: bool
     code: str
+    devices: int
+    seconds_copies: float
+    copy_rate: float
+    arithmetic: Optional[str]
+    pace: str
 
 
 @dataclass(frozen=True)
@@ -985,7 +995,7 @@ ReportNode._units = {"exposed_a": "fraction", "exposed_b": "fraction", "bytes_ou
 ReportNode._struct = "sherd_report_node"
 NodeInfo._units = {"memory": "bytes", "gflops": "GFLOP/s", "residue_gflops": "GFLOP/s", "bytes_out": "bytes", "bytes_in": "bytes", "work_out": "bytes", "work_in": "bytes", "tasks": "tasks", "devices": "devices", "latency": "s", "memory_free": "bytes", "uptime": "s", "open_tasks": "tasks", "byte_gops": "Gop/s"}
 NodeInfo._struct = "sherd_node_info"
-Forecast._units = {"seconds_dense": "s", "seconds_csr": "s", "bytes_out": "bytes", "bytes_in": "bytes", "node_memory": "bytes", "exposure_a": "fraction", "exposure_b": "fraction", "seconds": "s", "seconds_nodes": "s", "seconds_links": "s", "seconds_here": "s", "seconds_cores": "s", "own_seconds": "s", "rates_gflops": "1e9/s", "rates_node_gflops": "1e9/s", "rates_session": "bytes/s", "rates_link": "bytes/s", "latency": "s"}
+Forecast._units = {"seconds_dense": "s", "seconds_csr": "s", "bytes_out": "bytes", "bytes_in": "bytes", "node_memory": "bytes", "exposure_a": "fraction", "exposure_b": "fraction", "seconds": "s", "seconds_nodes": "s", "seconds_links": "s", "seconds_here": "s", "seconds_cores": "s", "own_seconds": "s", "rates_gflops": "1e9/s", "rates_node_gflops": "1e9/s", "rates_session": "bytes/s", "rates_link": "bytes/s", "latency": "s", "seconds_copies": "s", "copy_rate": "bytes/s"}
 Forecast._struct = "sherd_forecast"
 Check._units = {"seconds": "s"}
 Check._struct = "sherd_check"

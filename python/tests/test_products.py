@@ -3,6 +3,7 @@
 import gc
 import sys
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -275,6 +276,15 @@ def test_a_plan_is_a_table_of_all_schemes(operands):
     wide = sherd.plan(*operands, nodes=9, colluding=2, scheme="share", measure=False)
     assert wide[0].learns == "any 2 domains together learn nothing of A or B"
     assert max(map(len, text.splitlines())) <= 80 and "<table>" in page
+
+
+def test_a_plan_names_the_pace_and_the_link_of_a_device(operands):
+    c = sherd.plan(*operands, nodes=5, scheme="share", measure=False)[0]
+    values = {"pace": "gpu", "slack": 2, "bound": "device link", "seconds": 3.0}
+    f = replace(c.forecast, **values, seconds_copies=2.0, seconds_nodes=0.5)
+    text = " ".join(str(sherd.Plan((40, 30, 20), [replace(c, forecast=f)])).split())
+    assert f"{c.name}: gpu sets the pace; the 2 slowest are spare" in text
+    assert f"{c.name}: the device link is the limit: copies take 2.00 s, products 500.0 ms" in text
 
 
 def test_a_plan_says_why_a_choice_is_not_possible():

@@ -276,6 +276,21 @@ static uint64_t most_have(const sherd_cluster *c, uint64_t (*of)(const sherd__he
     return len ? c->rooms[sherd__plan_spared(len)] : 0;
 }
 
+/* Local nodes that are not given devices of their own share one. The lock must be held. */
+static void list_speeds(sherd_cluster *c)
+{
+    const uint32_t sharing = c->o.local_nodes && !c->o.devices_each ? c->count : 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const pool_node *n = &c->nodes[i];
+        bool part = n->info.state != SHERD_NODE_BANNED && n->info.memory; /* it was connected */
+        c->each[i] = (sherd__node_speed){ .name = part ? n->info.name : NULL,
+                                          .device = part && strcmp(n->info.backend, "cpu") != 0,
+                                          .threads = n->info.threads,
+                                          .sharing = sharing,
+                                          .declared = n->rates };
+    }
+}
+
 void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
 {
     uint64_t least = UINT64_MAX;
@@ -309,6 +324,7 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
         rates[i] = c->nodes[i].info.gflops;
         paces[i] = c->nodes[i].speed.rate;
     }
+    list_speeds(c);
     pthread_mutex_unlock(&c->lock);
     *out = (sherd__nodes){ .bodies = { sherd__buffers_body, sherd__buffers_unplace, c->answers },
                            .count = c->count,
@@ -325,6 +341,7 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
                            /* Nodes on this machine share its cores and have no links. */
                            .rates = c->simulated ? NULL : rates,
                            .paces = c->simulated ? NULL : paces,
+                           .each = c->each,
                            .older = usable > newer ? usable - newer : 0,
                            .no_csr = !(does & SHERD__DOES_CSR),
                            .cell = cell,

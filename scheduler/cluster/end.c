@@ -68,6 +68,7 @@ void sherd_cluster_close(sherd_cluster *c)
     sherd__free(c->speeds);
     sherd__free(c->compared);
     sherd__free(c->scratch);
+    sherd__free(c->each);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
     sherd__free(c);

@@ -126,8 +126,9 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
     c->speeds = sherd__calloc(c->count, SHERD__WORK_KINDS * sizeof *c->speeds);
     c->compared = sherd__calloc(c->count, sizeof *c->compared);
     c->scratch = sherd__calloc(c->count, 6 * sizeof *c->scratch);
+    c->each = sherd__calloc(c->count, sizeof *c->each);
     bool fits = peers && c->domain_of && c->budgets && c->seeds && c->rooms;
-    fits = fits && c->weights && c->speeds && c->compared;
+    fits = fits && c->weights && c->speeds && c->compared && c->each;
     int err = fits && c->scratch ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t i = 0; !err && i < c->count; i++) peers[i] = &c->nodes[i].peer;
     while (!err && unnamed < c->count && peers[unnamed]->domain[0]) unnamed++;

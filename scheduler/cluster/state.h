@@ -107,6 +107,7 @@ struct sherd_cluster {
     uint32_t *weights, *speeds; /* as budgets: sherd__nodes.weights, and speeds by kind */
     double *scratch;            /* as budgets: four for each node, then its rate and pace */
     sherd__speed *compared;     /* as budgets: scratch */
+    sherd__node_speed *each;    /* as budgets: sherd__nodes.each */
     bool speeds_measured, weights_reported; /* used by the calling thread, as are the next two */
     bool probing;                           /* products are of ones: no work to judge nodes by */
     uint32_t jobs;                          /* number of products that were complete */

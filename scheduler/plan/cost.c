@@ -81,6 +81,19 @@ double sherd__cost_uneven(const double *shares, const double *speeds, uint32_t l
     return moves && all > 0 ? lesser(longest, 1 / all) : longest;
 }
 
+/* Returns seconds of one core for the products of nodes on this machine. */
+static double on_cores(const sherd__cost_input *in, double threads)
+{
+    double gflops = in->core_gflops > 0 ? in->core_gflops : in->node_gflops;
+    return (in->flops * threads / (gflops * 1e9)) * (1 - in->apart) + in->convert_s;
+}
+
+/* Returns seconds of one task of the busiest node in the shorter one of its two parts. */
+static double overhang(const sherd__cost_input *in, const sherd__cost *c)
+{
+    return lesser(c->nodes_s, c->copies_s) / larger((double)in->tasks * in->busiest, 1);
+}
+
 void sherd__cost_predict(sherd__cost *out, const sherd__cost_input *in)
 {
     double tasks = (double)in->tasks * TASK_S, threads = in->node_threads ? in->node_threads : 1;
@@ -89,6 +102,7 @@ void sherd__cost_predict(sherd__cost *out, const sherd__cost_input *in)
     assert(in->session_rate > 0 && in->node_gflops > 0);
     *out = (sherd__cost){ .here_s = in->hide_s + in->fold_s };
     out->nodes_s = (in->flops / speed + in->convert_s) * in->busiest;
+    out->copies_s = in->copied > 0 ? in->copied / in->copy_rate * in->busiest : 0;
     out->first_s = sessions(in, in->bytes_first, 0) + in->fill_s;
     double trip = in->local ? 0 : in->latency_s;
     if (!in->local) {
@@ -100,10 +114,12 @@ void sherd__cost_predict(sherd__cost *out, const sherd__cost_input *in)
     }
     out->links_s = out->first_s + rest;
     const ends e = ends_of(in, out->first_s);
-    choose(out, e.begin_s + out->nodes_s + in->tail_s + e.last_s + trip, SHERD__BOUND_NODES);
-    choose(out, e.begin_s + rest + in->tail_s + e.last_s + trip, SHERD__BOUND_LINKS);
+    const double after = in->tail_s + e.last_s + trip, more = overhang(in, out);
+    choose(out, e.begin_s + out->nodes_s + more + after, SHERD__BOUND_NODES);
+    choose(out, e.begin_s + out->copies_s + more + after, SHERD__BOUND_DEVICES);
+    choose(out, e.begin_s + rest + after, SHERD__BOUND_LINKS);
     choose(out, out->first_s + out->here_s + trip, SHERD__BOUND_HERE);
     if (!in->local) return;
-    out->cores_s = shared(in, out, &e, in->flops * threads / speed + in->convert_s, tasks);
+    out->cores_s = shared(in, out, &e, on_cores(in, threads), tasks);
     choose(out, out->cores_s, SHERD__BOUND_CORES);
 }

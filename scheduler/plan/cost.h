@@ -2,7 +2,7 @@
  * Predicts the time of a product over nodes from the bytes transferred, the work computed, and the
  * speeds of machines and links. Pure arithmetic: the same inputs give the same time.
  *
- * A product is a pipeline of four parts that run at the same time, and the slowest determines the
+ * A product is a pipeline of parts that run at the same time, and the slowest determines the
  * total: the loop thread here (sessions and cipher), the compute thread here (hide, check, fold),
  * the links, and the busiest node. Before the first task can run, the resident blocks must be at
  * the nodes and the first position must be hidden; the last position is folded after everything
@@ -10,6 +10,10 @@
  *
  * Links have a latency: the first task and the last answer travel for half of it each, and a node
  * with few tasks in progress waits for the next ones.
+ *
+ * A device with a memory of its own is one more part: the busiest node copies blocks to it and
+ * answers from it while other tasks are computed. The first copies and the first product, and the
+ * last ones, are not at the same time: one task's of the shorter part is added.
  *
  * Nodes on this machine share its cores with all of these. Then the sum of all work divided by the
  * number of usable cores is another bound. A core is usable only if a thread can keep it busy:
@@ -35,7 +39,8 @@ typedef struct sherd__cost_input {
     double flops;     /* a multiply-add counts as two */
     double convert_s; /* seconds of one core for conversions at nodes: of blocks before products, of
                          answers after them */
-    double busiest;   /* largest share of flops and convert_s at one node; 1/nodes if even */
+    double copied;    /* bytes that the nodes copy to their devices and from them; 0: none */
+    double busiest; /* largest share of flops, convert_s and copied at one node; 1/nodes if even */
     /* Seconds of the compute thread here, and seconds to produce blocks that the loop thread makes
      * while it sends them. */
     double hide_s, fold_s, fill_s;
@@ -44,10 +49,14 @@ typedef struct sherd__cost_input {
     /* Machines and links. */
     double node_gflops;    /* of one node running alone */
     uint32_t node_threads; /* per node for products; 0: 1 */
+    double copy_rate;      /* bytes per second that one node copies; used if `copied` is above 0 */
     uint32_t cores;        /* of this machine */
-    bool local;            /* the nodes run on these cores */
-    double session_rate;   /* bytes per second that one thread processes in sessions */
-    double link_rate;      /* bytes per second of all links together, in each direction; ignored if
+    bool local;            /* the nodes run on these cores, ... */
+    double apart;          /* ... and this fraction of flops is computed on devices apart from them;
+                              the rest at core_gflops (0: node_gflops) */
+    double core_gflops;
+    double session_rate; /* bytes per second that one thread processes in sessions */
+    double link_rate;    /* bytes per second of all links together, in each direction; ignored if
                               local */
     double tail_s;    /* until the last tasks of slow nodes are done or taken over, while all others
                               wait */
@@ -60,13 +69,15 @@ typedef enum sherd__cost_bound {
     SHERD__BOUND_CORES = 1, /* local: all cores are busy */
     SHERD__BOUND_NODES,     /* products at the busiest node */
     SHERD__BOUND_LINKS,     /* the network, or the thread that serves the sessions */
-    SHERD__BOUND_HERE       /* hiding, checking and folding */
+    SHERD__BOUND_HERE,      /* hiding, checking and folding */
+    SHERD__BOUND_DEVICES    /* copies to the devices of the busiest node and from them */
 } sherd__cost_bound;
 
 typedef struct sherd__cost {
-    double nodes_s, links_s, here_s, cores_s; /* each part alone, as if nothing else had to be
+    double nodes_s, links_s, here_s, cores_s,
+        copies_s;   /* each part alone, as if nothing else had to be
                                                  waited for */
-    double first_s;                           /* until the resident blocks are at the nodes */
+    double first_s; /* until the resident blocks are at the nodes */
     double seconds;
     sherd__cost_bound bound; /* the slowest part */
 } sherd__cost;

@@ -30,6 +30,7 @@
 #include "scheduler/plan/encoding.h"
 #include "scheduler/plan/forecast.h"
 #include "scheduler/plan/kernel_rates.h"
+#include "scheduler/plan/pace.h"
 #include "scheduler/plan/profile.h"
 #include "scheduler/plan/share_code.h"
 #include "scheduler/plan/weights.h"
@@ -233,6 +234,7 @@ static void look(sherd_forecast *out, const forecast *w)
     out->scheme = w->opt->scheme;
     out->nodes = w->nodes.count;
     out->local = !w->nodes.remote;
+    out->devices = sherd__pace_devices(&w->nodes);
     out->primes = p->primes_len;
     out->blocks = p->code.blocks;
     if (p->coded_by) out->code = sherd__share_code_number(p->coded_by);
@@ -255,16 +257,26 @@ static void look(sherd_forecast *out, const forecast *w)
 
 /* --- speeds and time ------------------------------------------------------------------------- */
 
-/* Returns the speed of products: the user's figure if given, or what nodes measured when they are
- * remote or nothing may be measured here. Returns 0 if it must be measured here. */
-static double declared_speed(const forecast *w, const sherd__traffic *t,
-                             const sherd_forecast_options *f)
+/* Returns the nodes that share the cores of this machine: those that compute on its processor. */
+static uint32_t on_cores(const sherd__nodes *n)
 {
-    const sherd__nodes *n = &w->nodes;
-    if (f->rates.node_gflops > 0) return f->rates.node_gflops;
-    if (!n->remote && !f->no_measurements) return 0;
-    if (t->bytes && n->byte_gops > 0) return n->byte_gops;
-    return t->residues && n->residue_gflops > 0 ? n->residue_gflops : n->gflops;
+    return n->remote ? 0 : n->count - sherd__pace_devices(n);
+}
+
+/* Returns the largest number of threads at a node that computes on a processor, at least 1. */
+static uint32_t threads_of(const sherd__nodes *n)
+{
+    uint32_t most = n->each ? 1 : n->threads;
+    for (uint32_t i = 0; i < n->count && n->each; i++)
+        if (!n->each[i].device && n->each[i].threads > most) most = n->each[i].threads;
+    return most ? most : 1;
+}
+
+/* Returns whether the speed of nodes must be measured here, since it is neither given nor what they
+ * measured when they started. */
+static bool is_measured(const forecast *w, const sherd_forecast_options *f)
+{
+    return !(f->rates.node_gflops > 0) && !f->no_measurements && on_cores(&w->nodes) > 0;
 }
 
 /* Returns the arithmetic in which nodes multiply: residues as they travel, or doubles. */
@@ -274,8 +286,9 @@ static sherd__node_arithmetic as_they_travel(const forecast *w, const sherd__tra
     const sherd__nodes *n = &w->nodes;
     if (!t->residues || given->node_gflops > 0) return SHERD__IN_F64;
     if (t->bytes) return SHERD__IN_BYTES;
-    bool packed = n->remote ? n->residue_gflops > 0
-                            : sherd__limbs_here() && (n->residue_gflops > 0 || !(n->gflops > 0));
+    bool packed = on_cores(n) == 0
+                      ? n->residue_gflops > 0
+                      : sherd__limbs_here() && (n->residue_gflops > 0 || !(n->gflops > 0));
     return packed ? SHERD__IN_RESIDUES : SHERD__IN_F64;
 }
 
@@ -298,8 +311,9 @@ static sherd__contention_work task_of(const forecast *w, sherd__node_arithmetic 
 static unsigned others_of(const forecast *w, sherd__node_arithmetic in)
 {
     const sherd__nodes *n = &w->nodes;
-    uint64_t cores = sherd__cpu_usable(), threads = n->threads ? n->threads : 1;
-    uint64_t all = 2 + n->count * threads, room = w->opt->memory / SHERD__CONTENTION_MEMBER;
+    uint64_t cores = sherd__cpu_usable();
+    uint64_t all = 2 + (uint64_t)on_cores(n) * threads_of(n),
+             room = w->opt->memory / SHERD__CONTENTION_MEMBER;
     if (n->remote || (in == SHERD__IN_F64 && !sherd__blas_by_many())) return 0;
     if (all > cores) all = cores;
     if (all > room) all = room;
@@ -370,7 +384,7 @@ static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_op
         return SHERD_OK;
     }
     sherd__blas_threads_set(1);
-    if (!(declared_speed(w, t, f) > 0)) c = sherd__contention_begin(others_of(w, task.in), &task);
+    if (is_measured(w, f)) c = sherd__contention_begin(others_of(w, task.in), &task);
     int err = ask(f);
     if (!err) m->kernel_rates = sherd__kernel_rates_here();
     if (!err) err = ask(f);
@@ -389,9 +403,9 @@ static void find_own(sherd_forecast *out, const forecast *w, const measured *m, 
                      double speed)
 {
     sherd_rates *r = &out->rates;
-    uint32_t threads = w->nodes.threads ? w->nodes.threads : 1;
-    double single = m->in || !(m->gflops > 0) ? w->nodes.gflops / threads : m->gflops;
-    double shared = w->nodes.remote ? 0 : single * sherd__cpu_usable();
+    const bool all = on_cores(&w->nodes) == w->nodes.count;
+    double single = m->in || !(m->gflops > 0) ? w->nodes.gflops / threads_of(&w->nodes) : m->gflops;
+    double shared = all ? single * sherd__cpu_usable() : 0;
     if (given > 0) r->gflops = given;
     else r->gflops = speed > shared ? speed : shared;
     if (r->gflops > 0)
@@ -427,40 +441,73 @@ static void follow_links(sherd__cost_input *in, const forecast *w, const sherd__
         in->tail_s = fmin(slow_s, SHERD__TAKE_OVER_S + (SHERD__TAKE_OVER_TIMES + 1) * fast_s);
 }
 
+/* Finds the node that sets the pace, and its rate. Without nodes the rate is that of one like this
+ * machine. */
+static int find_pace(sherd__pace *pace, const forecast *w, const sherd__traffic *t,
+                     const measured *m, const sherd_forecast *out)
+{
+    const sherd__nodes *n = &w->nodes;
+    const double here = m->gflops * threads_of(n), given = out->rates.node_gflops;
+    const sherd__pace_work work = {
+        .in = m->in,
+        .flops = t->multiplied,
+        .copied = (double)(t->out + t->in) + t->expanded,
+        .copied_all = (double)t->first,
+        .here_gflops = here,
+        .coded = out->threshold > 0,
+        .spare = out->slack,
+    };
+    *pace = (sherd__pace){ .node = UINT32_MAX };
+    int err = n->each && !(given > 0) ? sherd__pace_find(pace, n, &work) : SHERD_OK;
+    if (given > 0) pace->gflops = given;
+    if (!(pace->gflops > 0)) pace->gflops = here > 0 ? here : n->gflops > 0 ? n->gflops : 1;
+    return err;
+}
+
+static const char *arithmetic_of(const measured *m)
+{
+    static const char *const names[] = {
+        [SHERD__IN_F64] = "float64", [SHERD__IN_RESIDUES] = "residues", [SHERD__IN_BYTES] = "bytes"
+    };
+    return names[m->in];
+}
+
 static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic *t,
-                    const measured *m, double declared)
+                    const measured *m, const sherd__pace *pace)
 {
     static const char *const bounds[] = {
-        [SHERD__BOUND_CORES] = "cores",
-        [SHERD__BOUND_NODES] = "nodes",
-        [SHERD__BOUND_LINKS] = "links",
-        [SHERD__BOUND_HERE] = "here",
+        [SHERD__BOUND_CORES] = "cores",         [SHERD__BOUND_NODES] = "nodes",
+        [SHERD__BOUND_LINKS] = "links",         [SHERD__BOUND_HERE] = "here",
+        [SHERD__BOUND_DEVICES] = "device link",
     };
-    double threads = w->nodes.threads ? w->nodes.threads : 1;
-    double speed = declared > 0 ? declared : m->gflops > 0 ? m->gflops * threads : w->nodes.gflops;
+    const sherd__nodes *n = &w->nodes;
+    const uint32_t sharing = on_cores(n);
     sherd__cost_input in = {
         .bytes_out = t->out,
         .bytes_in = t->in,
         .bytes_first = t->first,
         .tasks = t->tasks,
         .flops = t->multiplied,
-        .convert_s = conversions(t, m),
+        .convert_s = sharing || !out->devices ? conversions(t, m) : 0,
+        .copied = pace->copied,
         .busiest = t->busiest,
         .hide_s = m->own.hide_s,
         .fold_s = m->own.fold_s,
         .fill_s = m->own.fill_s,
         .positions = out->panels * out->tiles,
         .cores = sherd__cpu_usable(),
-        .local = !w->nodes.remote,
-        .node_gflops = speed,
-        .node_threads = w->nodes.threads,
+        .local = !n->remote,
+        .apart = n->remote || !n->count ? 0 : (double)(n->count - sharing) / n->count,
+        .core_gflops = m->gflops * threads_of(n),
+        .node_gflops = pace->gflops,
+        .node_threads = threads_of(n),
+        .copy_rate = pace->copy_rate,
         .session_rate = out->rates.session,
         .link_rate = out->rates.link,
         .latency_s = out->latency,
         .depth = w->p.plan.depth,
     };
     sherd__cost cost;
-    if (!(in.node_gflops > 0)) in.node_gflops = 1;
     out->rates.node_gflops = in.node_gflops;
     follow_links(&in, w, t, out->latency > 0);
     sherd__cost_predict(&cost, &in);
@@ -469,6 +516,11 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
     out->seconds_links = cost.links_s;
     out->seconds_here = cost.here_s;
     out->seconds_cores = cost.cores_s;
+    out->seconds_copies = cost.copies_s;
+    out->copy_rate = pace->copy_rate;
+    out->arithmetic = arithmetic_of(m);
+    if (pace->uneven && pace->node < n->count)
+        snprintf(out->pace, sizeof out->pace, "%s", n->each[pace->node].name);
     out->bound = bounds[cost.bound ? cost.bound : SHERD__BOUND_HERE];
 }
 
@@ -487,6 +539,7 @@ static bool is_alike(const forecast *w)
 static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f, sherd_diag *d)
 {
     sherd__traffic t;
+    sherd__pace pace;
     measured m = { .gflops = 0 };
     look(out, w);
     w->alike = w->alike || is_alike(w);
@@ -503,6 +556,7 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
         err = ask(f);
         if (!err) err = measure(w, &t, f, &m, &out->rates);
         if (!err) find_own(out, w, &m, given, own);
+        if (!err) err = find_pace(&pace, w, &t, &m, out);
         pthread_mutex_unlock(&blas);
     }
     if (err == SHERD_EINTERRUPTED) return sherd__fail(d, err, NULL, "interrupted");
@@ -515,7 +569,7 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
     out->flops = t.flops;
     if (f->no_time) return SHERD_OK;
     out->latency = w->nodes.remote ? f->latency : 0;
-    predict(out, w, &t, &m, declared_speed(w, &t, f));
+    predict(out, w, &t, &m, &pace);
     return SHERD_OK;
 }
 
@@ -557,7 +611,7 @@ int sherd_forecast_multiply(sherd_view a, sherd_view b, const sherd_product_opti
 {
     sherd_product_options own;
     sherd_forecast_options with;
-    sherd_forecast found = { .bound = "" };
+    sherd_forecast found = { .bound = "", .arithmetic = "" };
     int err = sherd__result_check(out, "sherd_forecast", d);
     if (!err) err = sherd__product_options_read(&own, opt, d);
     if (!err) err = sherd__options_read(&with, sizeof with, f, "sherd_forecast_options", d);
@@ -606,5 +660,11 @@ static const sherd_field forecast_fields[] = {
     SHERD__FIELD(sherd_forecast, latency, F64, "s", "until the answer of a small task is here"),
     SHERD__FIELD(sherd_forecast, local, BOOL, "", "the nodes share this machine's cores"),
     SHERD__FIELD_ENUM(sherd_forecast, code, sherd__code_names, "code of the shares"),
+    SHERD__FIELD(sherd_forecast, devices, U32, "", "nodes that compute on devices"),
+    SHERD__FIELD(sherd_forecast, seconds_copies, F64, "s",
+                 "copies to the devices of a node and from them alone"),
+    SHERD__FIELD(sherd_forecast, copy_rate, F64, "bytes/s", "rate of these copies"),
+    SHERD__FIELD(sherd_forecast, arithmetic, NAME, "", "kind of the nodes' products"),
+    SHERD__FIELD(sherd_forecast, pace, TEXT, "", "node that all wait for"),
 };
 SHERD__FIELDS(sherd_forecast, forecast_fields)

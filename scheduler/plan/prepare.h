@@ -17,6 +17,7 @@
 #include "scheduler/plan/plan.h"
 #include "sherd/product.h"
 #include "store/maskfile.h"
+#include "wire/session.h"
 
 #define SHERD__SCHEME_DEFAULT SHERD_PERMUTE /* sherd_product_options.scheme 0 */
 
@@ -34,6 +35,15 @@ typedef enum sherd__work_kind {
     SHERD__WORK_MAPS, /* element-wise operations */
     SHERD__WORK_KINDS
 } sherd__work_kind;
+
+/** What a node declares, for forecasts. */
+typedef struct sherd__node_speed {
+    const char *name; /* valid as long as the cluster; NULL: it takes no part */
+    bool device;      /* it computes on a device, not on a processor */
+    uint32_t threads;
+    uint32_t sharing; /* nodes that compute on its device, this one included; 0: unknown */
+    sherd__hello_rates declared;
+} sherd__node_speed;
 
 /** The properties of the nodes that preparing needs. */
 typedef struct sherd__nodes {
@@ -61,7 +71,8 @@ typedef struct sherd__nodes {
     /* By node: rates that they declare, and how fast they answered as a fraction of the median.
        NULL or 0: unknown. Only forecasts use them. */
     const double *rates, *paces;
-    bool no_csr;      /* some node computes no products with an operand in CSR */
+    const sherd__node_speed *each; /* by node, likewise; NULL: no node is known */
+    bool no_csr;                   /* some node computes no products with an operand in CSR */
     uint64_t cell;    /* size of a result, in bytes, that suits more than half of the nodes: smaller
                               ones slow them down; 0: unknown */
     uint32_t depth;   /* tasks in progress that keep more than half of the nodes busy; 0: unknown */

@@ -16,6 +16,7 @@
 #include "scheduler/plan/encoding.h"
 #include "scheduler/plan/forecast.h"
 #include "scheduler/plan/kernel_rates.h"
+#include "scheduler/plan/pace.h"
 
 const char *const sherd__code_names[] = { "auto", "lagrange", "inner", NULL };
 
@@ -218,6 +219,37 @@ static uint32_t cores(void)
     return n;
 }
 
+/* Sets the rates of the node that sets the pace; of nodes that are not known, a typical one. */
+static void set_rates(sherd__cost_input *in, const sherd__prepared *p, const sherd__nodes *nodes,
+                      const sherd__traffic *t)
+{
+    const sherd__pace_work work = {
+        .in = p->bytes                    ? SHERD__IN_BYTES
+              : nodes->residue_gflops > 0 ? SHERD__IN_RESIDUES
+                                          : SHERD__IN_F64,
+        .flops = in->flops,
+        .copied = (double)(t->left + t->first + t->answer) + t->expanded,
+        .copied_all = (double)t->first,
+        .coded = true,
+        .spare = p->code.shares - p->threshold,
+    };
+    sherd__pace pace;
+    in->node_gflops = p->bytes                    ? nodes->byte_gops
+                      : nodes->residue_gflops > 0 ? nodes->residue_gflops
+                      : nodes->gflops > 0         ? nodes->gflops
+                                                  : TYPICAL_GFLOPS;
+    const uint32_t devices = sherd__pace_devices(nodes);
+    if (!nodes->remote && nodes->count > 0) in->apart = (double)devices / nodes->count;
+    /* Nodes on processors of this machine are equal: they measured their rates while others
+     * started. */
+    const bool equal = !nodes->remote && devices == 0;
+    if (!nodes->each || equal || sherd__pace_find(&pace, nodes, &work) || pace.node == UINT32_MAX)
+        return;
+    in->node_gflops = pace.gflops;
+    in->copied = pace.copied;
+    in->copy_rate = pace.copy_rate;
+}
+
 double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices *m, bool stays,
                                  const sherd__nodes *nodes, const sherd_product_options *opt)
 {
@@ -244,7 +276,7 @@ double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices
      * time. */
     const double coded = stays ? 0 : (double)m->a.rows * (double)m->a.cols * (double)tiles;
     const double checked = (double)p->primes_len * (coded + (double)m->b.rows * (double)m->b.cols);
-    const sherd__cost_input in = {
+    sherd__cost_input in = {
         .bytes_out = t.left + t.first,
         .bytes_in = t.answer,
         .bytes_first = t.first,
@@ -256,10 +288,6 @@ double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices
         .fold_s = own.fold_s,
         .fill_s = own.fill_s,
         .positions = positions,
-        .node_gflops = p->bytes                    ? nodes->byte_gops
-                       : nodes->residue_gflops > 0 ? nodes->residue_gflops
-                       : nodes->gflops > 0         ? nodes->gflops
-                                                   : TYPICAL_GFLOPS,
         .node_threads = nodes->threads,
         .cores = cores(),
         .local = !nodes->remote,
@@ -267,6 +295,7 @@ double sherd__share_code_seconds(const sherd__prepared *p, const sherd__matrices
         .link_rate = opt->link_rate > 0 ? opt->link_rate : sherd__link_rate(!nodes->remote),
     };
     sherd__cost cost;
+    set_rates(&in, p, nodes, &t);
     sherd__cost_predict(&cost, &in);
     return cost.seconds;
 }

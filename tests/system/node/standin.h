@@ -12,6 +12,7 @@
  *   hang=N      launch N does not end         wrong=N     launch N spoils a byte of its result
  *   gone        the next launch loses it      room=N      only N bytes can be allocated
  *   nocopy=N    copy N fails                  lostcopy=N  with copy N the device is lost
+ *   slowcopy=N  copies take N us longer for each MiB
  *   nozero      overwriting memory does not   holdcopy=N  copy N starts after standin_pass
  *               end
  *
@@ -219,6 +220,8 @@ static void queue_run(standin_queue *q, unsigned until)
     for (; q->done < until; q->done++) {
         const unsigned i = q->done % COPIES_MAX;
         memcpy(q->list[i].to, q->list[i].from, q->list[i].len);
+        if (word("slowcopy"))
+            usleep((useconds_t)(word("slowcopy") * q->list[i].len / ((size_t)1 << 20)));
     }
 }
 

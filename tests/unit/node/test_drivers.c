@@ -33,6 +33,23 @@ static void a_device_without_float64_declares_residues_and_bytes(void **s)
     sherd__fragment_free(f);
 }
 
+/* Copies of 1 MiB take 10 ms and more. */
+static void a_device_behind_a_slow_link_declares_rates_with_copies_and_without(void **s)
+{
+    (void)s;
+    uint32_t count;
+    void *ctx = opened("slowcopy=10000");
+    const sherd__device *v = backend->devices(ctx, &count);
+    const double link = 1024 * 1024 / 10e-3, bytes = 3 * 8.0 * 256 * 256;
+    assert_true(v->copy_rate > 0 && v->copy_rate <= link);
+    /* 256 x 256 by 256 x 256 */
+    assert_true(v->gflops > 0 && 2e-9 * 256 * 256 * 256 / v->gflops >= bytes / link);
+    assert_true(v->resident_gflops > 1.1 * v->gflops && v->resident_gflops < 1e6);
+    assert_true(v->resident_residue_gflops > v->residue_gflops);
+    assert_true(v->resident_byte_gops > v->byte_gops);
+    backend->close(ctx);
+}
+
 static void resources_that_lack_when_a_kernel_ends_are_a_failure_of_the_device(void **s)
 {
     (void)s;
@@ -235,6 +252,7 @@ static void devices_are_listed_with_what_they_are(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        OVER_BOTH(a_device_behind_a_slow_link_declares_rates_with_copies_and_without),
         OVER_OPENCL(a_device_without_float64_declares_residues_and_bytes),
         OVER_OPENCL(resources_that_lack_when_a_kernel_ends_are_a_failure_of_the_device),
         OVER_BOTH(what_cannot_be_used_is_named),

@@ -199,6 +199,55 @@ static void the_first_position_is_hidden_first_and_the_last_one_folded_last(void
     near(c.cores_s, 0.1 + (8 + 0.8 + 12 - 0.1) / 4);
 }
 
+/* Four nodes whose devices compute 1000 GF/s and copy 250 MB/s. */
+static void behind_a_slow_device_link_copies_are_the_limit(void **state)
+{
+    (void)state;
+    sherd__cost c;
+    sherd__cost_input in = remote();
+    in.link_rate = 1e9;
+    in.node_gflops = 1000;
+    in.copied = 5e9;
+    in.copy_rate = 2.5e8;
+    in.tasks = 40;
+    sherd__cost_predict(&c, &in);
+    near(c.copies_s, 5);
+    near(c.nodes_s, 0.02);
+    /* 0.1 s until the first block is there; 10 tasks: one is computed while nothing is copied */
+    near(c.seconds, 0.1 + 5 + 0.002);
+    assert_int_equal(c.bound, SHERD__BOUND_DEVICES);
+    in.tasks = 2; /* of one task, copies and the product follow each other */
+    sherd__cost_predict(&c, &in);
+    near(c.seconds, 0.1 + 5 + 0.02);
+    in.copy_rate = 1e12;
+    in.tasks = 40;
+    sherd__cost_predict(&c, &in);
+    near(c.copies_s, 5e9 / 1e12 / 4);
+    assert_int_equal(c.bound, SHERD__BOUND_LINKS);
+    in.node_gflops = 10;
+    sherd__cost_predict(&c, &in);
+    near(c.seconds, 0.1 + 2 + 0.000125);
+    assert_int_equal(c.bound, SHERD__BOUND_NODES);
+}
+
+static void nodes_on_devices_do_not_share_the_cores(void **state)
+{
+    (void)state;
+    sherd__cost c;
+    sherd__cost_input in = remote();
+    in.local = true;
+    in.apart = 1;
+    sherd__cost_predict(&c, &in);
+    near(c.cores_s, 2 * 0.5 / 2); /* sessions only */
+    near(c.seconds, 0.1 + 2);
+    assert_int_equal(c.bound, SHERD__BOUND_NODES);
+    in.apart = 0.25; /* three of four nodes are on the cores, of 40 GF/s each */
+    in.core_gflops = 40;
+    sherd__cost_predict(&c, &in);
+    near(c.cores_s, (2 * 0.75 + 2 * 0.5) / 2);
+    near(c.seconds, 0.1 + 2);
+}
+
 static void empty_work_takes_no_time(void **state)
 {
     (void)state;
@@ -240,6 +289,8 @@ int main(void)
         cmocka_unit_test(nodes_on_this_machine_share_its_cores),
         cmocka_unit_test(some_cores_are_idle_until_the_first_blocks_arrive),
         cmocka_unit_test(the_first_position_is_hidden_first_and_the_last_one_folded_last),
+        cmocka_unit_test(behind_a_slow_device_link_copies_are_the_limit),
+        cmocka_unit_test(nodes_on_devices_do_not_share_the_cores),
         cmocka_unit_test(empty_work_takes_no_time),
         cmocka_unit_test(slow_nodes_delay_the_others_unless_these_take_over_their_work),
     };

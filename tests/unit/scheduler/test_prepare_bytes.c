@@ -368,6 +368,8 @@ static void the_strength_of_the_check_is_that_of_the_smallest_prime(void **state
 
 /* --- predicted time -------------------------------------------------------------------------- */
 
+static const sherd__node_speed *each;
+
 /* Predicts the seconds of a product in bytes, over links or at nodes that take nearly all of it. */
 static double seconds(double link_rate, double byte_gops, uint64_t *numbers)
 {
@@ -381,6 +383,7 @@ static double seconds(double link_rate, double byte_gops, uint64_t *numbers)
     five.remote = true;
     five.gflops = 1e-9;
     five.byte_gops = byte_gops;
+    five.each = each;
     o.link_rate = link_rate;
     plan(&p, shape, &five, &o);
     assert_true(p.bytes);
@@ -400,6 +403,26 @@ static void the_predicted_time_is_that_of_bytes(void **state)
     assert_true(links > (double)numbers / 1e4 && links < 2 * (double)numbers / 1e4);
     double slower = seconds(1e12, 0.5e-3, &numbers);
     assert_true(nodes > 1 && fabs(slower - 2 * nodes) < 0.05 * slower);
+}
+
+static void the_predicted_time_is_that_of_copies_to_devices(void **state)
+{
+    (void)state;
+    sherd__node_speed devices[5];
+    uint64_t numbers;
+    for (size_t i = 0; i < 5; i++)
+        devices[i] = (sherd__node_speed){
+            .name = "n",
+            .device = true,
+            .declared = { .devices = 1,
+                          .byte_gops = 1e-3,
+                          .resident_byte_gops = 1e6,
+                          .copy_rate = i == 4 ? 1e4 : 1e9 },
+        };
+    each = devices;
+    double copies = seconds(1e12, 1e-3, &numbers), all = (double)numbers / 5 / 1e4;
+    each = NULL;
+    assert_true(copies > all && copies < 2 * all);
 }
 
 /* --- cells ----------------------------------------------------------------------------------- */
@@ -476,6 +499,7 @@ int main(void)
         cmocka_unit_test(primes_of_bytes_hold_sums_over_kept_rows),
         cmocka_unit_test(the_strength_of_the_check_is_that_of_the_smallest_prime),
         cmocka_unit_test(the_predicted_time_is_that_of_bytes),
+        cmocka_unit_test(the_predicted_time_is_that_of_copies_to_devices),
         cmocka_unit_test(cells_of_bytes_are_cut_into_whole_strips),
         cmocka_unit_test(a_strip_is_not_sent_for_fewer_rows_than_it_has),
         cmocka_unit_test(cells_of_bytes_have_no_more_rows_than_nodes_sum),

@@ -63,7 +63,11 @@ static void every_body_has_these_bytes(void **state)
     sherd__hello quick = hello;
     sherd__hello devices = hello, loaded = hello;
     loaded.load = (sherd__hello_load){ true, 3600, UINT64_C(1) << 33, 0, 2 };
-    sherd__hello bytes = hello, both = hello;
+    sherd__hello bytes = hello, both = hello, copies = hello;
+    copies.copy_rate = 4;
+    copies.resident_gflops = 102.5;
+    copies.resident_residue_gflops = 408.5;
+    copies.resident_byte_gops = 2048;
     bytes.byte_gops = 2048;
     both.devices_len = 1;
     both.devices[0] = (sherd__hello_device){ 31, 102.5, 0, 0, 0, 2, 2048 };
@@ -95,6 +99,13 @@ static void every_body_has_these_bytes(void **state)
          "08011003190100000000000080220b736865726420302e312e302a0a436f6f7065726c616b65"
          "32036370753802408080808020490000000000a05940"
          "5a23081f110000000000a0594019000000000000000020002800300239000000000000a040");
+    same(b, sherd__message_hello(b, &copies),
+         "08011003190100000000000080220b736865726420302e312e302a0a436f6f7065726c616b65"
+         "32036370753802408080808020490000000000a05940"
+         "89010000000000001040"
+         "91010000000000a05940"
+         "99010000000000887940"
+         "a101000000000000a040");
     same(b, sherd__message_description(b, &block, NULL), "0801100118002000280230ac02381140f0be02");
     same(b, sherd__message_description(b, &task.result, &attempt),
          "080210201800200228003005380440784803");
@@ -313,6 +324,15 @@ static void rates_of_a_node_are_those_of_its_devices_together(void **state)
     h.devices[1].residue_gflops = 400;
     r = sherd__hello_rates_of(&h);
     assert_true(r.residue_gflops == 410);
+    h.copy_rate = 3e9;
+    h.resident_gflops = 500;
+    h.resident_residue_gflops = 700;
+    h.resident_byte_gops = 900;
+    for (h.devices_len = 0; h.devices_len < 4; h.devices_len++) { /* stated for all together */
+        r = sherd__hello_rates_of(&h);
+        assert_true(r.copy_rate == 3e9 && r.resident_gflops == 500);
+        assert_true(r.resident_residue_gflops == 700 && r.resident_byte_gops == 900);
+    }
 }
 
 static void numbers_that_no_machine_has_are_read_as_the_largest_possible(void **state)
@@ -322,7 +342,8 @@ static void numbers_that_no_machine_has_are_read_as_the_largest_possible(void **
     sherd__hello h = hello, got;
     h.threads = UINT32_MAX;
     h.memory = UINT64_MAX;
-    h.gflops = h.residue_gflops = h.byte_gops = 1.7e308;
+    h.gflops = h.residue_gflops = h.byte_gops = h.copy_rate = 1.7e308;
+    h.resident_gflops = h.resident_residue_gflops = h.resident_byte_gops = 1.7e308;
     h.load = (sherd__hello_load){ true, UINT64_MAX, UINT64_MAX, UINT32_MAX, UINT32_MAX };
     h.devices_len = SHERD__DEVICES_MAX;
     for (uint32_t i = 0; i < SHERD__DEVICES_MAX; i++)
@@ -337,6 +358,10 @@ static void numbers_that_no_machine_has_are_read_as_the_largest_possible(void **
     assert_true(got.gflops == SHERD__HELLO_GFLOPS_MAX);
     assert_true(got.residue_gflops == SHERD__HELLO_GFLOPS_MAX);
     assert_true(got.byte_gops == SHERD__HELLO_GFLOPS_MAX);
+    assert_true(got.resident_gflops == SHERD__HELLO_GFLOPS_MAX);
+    assert_true(got.resident_residue_gflops == SHERD__HELLO_GFLOPS_MAX);
+    assert_true(got.resident_byte_gops == SHERD__HELLO_GFLOPS_MAX);
+    assert_true(got.copy_rate == SHERD__HELLO_COPY_MAX);
     for (uint32_t i = 0; i < SHERD__DEVICES_MAX; i++) {
         const sherd__hello_device *v = &got.devices[i];
         assert_true(v->gflops == SHERD__HELLO_GFLOPS_MAX);
@@ -372,6 +397,14 @@ static void values_out_of_range_are_a_peer_error(void **state)
                          SHERD_EFRAME);
         h = hello;
         h.byte_gops = speeds[i];
+        assert_int_equal(sherd__message_hello_parse(&a.hello, b, sherd__message_hello(b, &h), NULL),
+                         SHERD_EFRAME);
+    }
+    for (int i = 0; i < 12; i++) {
+        h = hello;
+        double *const of[] = { &h.copy_rate, &h.resident_gflops, &h.resident_residue_gflops,
+                               &h.resident_byte_gops };
+        *of[i % 4] = speeds[i / 4];
         assert_int_equal(sherd__message_hello_parse(&a.hello, b, sherd__message_hello(b, &h), NULL),
                          SHERD_EFRAME);
     }
