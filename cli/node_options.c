@@ -69,6 +69,7 @@ static void read_options(const sherd__cli *cli, sherd_node_options *o)
                                .backend = sherd__opt_text(cli, "backend"),
                                .devices = sherd__opt_text(cli, "device"),
                                .device_memory = sherd__opt_size(cli, "device-memory"),
+                               .device_nodes = (uint32_t)sherd__opt_int(cli, "device-nodes"),
                                .device_timeout_s = sherd__opt_real(cli, "device-timeout"),
                                .opencl_library = sherd__opt_text(cli, "opencl-library"),
                                .cuda_library = sherd__opt_text(cli, "cuda-library"),
@@ -185,6 +186,9 @@ const sherd__option sherd__node_options_table[] = {
       .help = "device of the backend: a number, several as 0,1, or all [0]" },
     { .name = "device-memory", .type = SHERD__SIZE, .arg = "SIZE",
       .help = "memory of each device that the node may use [most of it]" },
+    { .name = "device-nodes", .type = SHERD__INT, .arg = "N", .preset = "1", .min = 1, .max = 10000,
+      .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
+      .help = "how many nodes that start together use these devices" },
     { .name = "device-timeout", .type = SHERD__REAL, .arg = "SECONDS", .min = 0.1, .max = 86400,
       .preset = "30",
       .help = "a device that does not respond for this time, after 20 times what its task should "

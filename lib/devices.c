@@ -140,6 +140,7 @@ static int read_options(sherd__backend_options *how, const sherd_node_options *o
     *how = (sherd__backend_options){ .threads = o->threads,
                                      .quick = o->quick_test,
                                      .device_memory = o->device_memory,
+                                     .device_nodes = o->device_nodes,
                                      .timeout_s = o->device_timeout_s };
     return parse_devices(o->devices, how, d);
 }

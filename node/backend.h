@@ -59,6 +59,7 @@ typedef struct sherd__backend_options {
     uint32_t devices_len;                 /* 0: the first one */
     bool all_devices;
     uint64_t device_memory; /* bytes of each device that may be used; 0: the backend chooses */
+    uint32_t device_nodes;  /* nodes that use these devices and start together; 0: 1 */
     double timeout_s;       /* after which a device that does not respond is lost; 0: 30 */
 } sherd__backend_options;
 
@@ -133,6 +134,8 @@ struct sherd__call {
     const sherd__program *program; /* in place of task, out and operands, on left.device, which
                                       has SHERD__DOES_PROGRAMS; left.id and right.id are 0 */
     uint64_t owner;
+    bool in_parts;                /* it found no memory before, and nothing else can be dropped: a
+                                     device with memory of its own computes it in parts */
     uint8_t *out;                 /* task->result.len bytes; written until done */
     sherd__executor *executor;    /* its drain calls done */
     double (*clock)(void);        /* seconds, from any thread; NULL: took_us is 0 */

@@ -444,13 +444,14 @@ typedef struct outcome {
     bool again, lost, cramped;
 } outcome;
 
-/* Makes one attempt. */
-static int run(sherd__devices *ds, const sherd__device_run *r, operands in, outcome *how,
-               sherd_diag *d)
+/* Makes one attempt. cramped: an earlier one found no memory. */
+static int run(sherd__devices *ds, const sherd__device_run *r, operands in, bool cramped,
+               outcome *how, sherd_diag *d)
 {
     running u = { .call = { .task = r->task,
                             .program = r->program,
                             .owner = r->owner,
+                            .in_parts = cramped,
                             .out = r->out,
                             .executor = r->executor,
                             .done = on_ran } };
@@ -499,10 +500,14 @@ int sherd__devices_run(sherd__devices *ds, const sherd__device_run *r, sherd_dia
     sherd__block left = { .fragment = r->left }, right = { .fragment = r->right };
     outcome how;
     uint32_t failures = 0;
+    bool cramped = false;
     int err;
     assert(ds->backend->wait);
     do {
-        err = run(ds, r, (operands){ r->left ? &left : NULL, r->right ? &right : NULL }, &how, d);
+        if (d) *d = (sherd_diag){ .code = 0 }; /* an attempt's error is not that of the next one */
+        err = run(ds, r, (operands){ r->left ? &left : NULL, r->right ? &right : NULL }, cramped,
+                  &how, d);
+        cramped |= err == SHERD_ENOMEM;
         failures += how.again && !how.lost && !how.cramped;
     } while (err == SHERD_EBUSY || how.cramped ||
              (err && how.again && failures <= SHERD__DEVICES_FAILURES));

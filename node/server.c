@@ -394,6 +394,8 @@ static void check_drained(server *s)
 
 static void end(server *s, const char *why, bool parent)
 {
+    const char *goodbye = s->lost[0] ? "the node is ending: its device failed"
+                                     : "the node is ending";
     if (s->ending) return;
     s->ending = true;
     if (s->opt->ending) s->opt->ending(s->opt->ctx, parent);
@@ -402,7 +404,7 @@ static void end(server *s, const char *why, bool parent)
     s->listener = NULL;
     for (conn *c = s->conns, *next; c; c = next) {
         next = c->next;
-        sherd__link_close(c->link, SHERD_ECLOSED, "the node is ending");
+        sherd__link_close(c->link, SHERD_ECLOSED, goodbye);
     }
     sherd__members_close(s->members);
     check_drained(s);

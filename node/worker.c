@@ -232,6 +232,7 @@ static int submit_call(sherd__worker *w, task *t)
     if (t->waiting) return SHERD_OK;
     t->call = (sherd__call){ .task = &t->what,
                              .owner = t->client->products.owner,
+                             .in_parts = t->cramped,
                              .out = t->out,
                              .executor = w->opt.executor,
                              .clock = w->opt.clock,

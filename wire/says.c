@@ -23,6 +23,7 @@ static const char *const table[] = {
     "the roster must come first",
     "no state to continue from",
     "the node is ending",
+    "the node is ending: its device failed",
     "operation is not known here",
     "peer does not read its answers",
     "the block does not fit into this node's memory",

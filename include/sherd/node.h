@@ -134,6 +134,9 @@ typedef struct sherd_node_options {
     const char *cuda_library;   /* file of CUDA's library; NULL: the system's libcuda. With backend
                                    "auto", other backends than those whose library is named are not
                                    tried */
+    uint32_t device_nodes;      /* how many nodes use the devices that this one uses, and start at
+                                   the same time: with device_memory 0 each takes an equal part;
+                                   0: 1 */
 } sherd_node_options;
 
 /** Returns the name of the i-th backend, such as "cpu"; NULL after the last. */

@@ -219,22 +219,26 @@ void sherd__accelerator_wait(void *ctx, const sherd__call *c)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-/* Overwrites and frees what was released; that of a lost device is freed with the device. The lock
- * is held, but not while the driver runs. */
-static void free_released(accelerator_lane *l)
+bool sherd__accelerator_free_released(accelerator_lane *l)
 {
     accelerator *a = l->on->of;
+    const double deadline = l->deadline;
+    const bool any = l->on->released;
     for (accelerator_block *b; (b = l->on->released);) {
         l->on->released = b->next;
         if (!l->on->lost) {
+            l->on->freeing++;
             l->deadline = sherd__clock_s() + a->timeout_s;
             pthread_mutex_unlock(&a->lock);
             sherd__accelerator_forget(l, b->memory, b->len);
             pthread_mutex_lock(&a->lock);
-            l->deadline = 0;
+            l->deadline = deadline;
+            l->on->freeing--;
+            pthread_cond_broadcast(&a->changed);
         }
         sherd__free(b);
     }
+    return any;
 }
 
 /* Returns the time that this much work should take. */
@@ -312,7 +316,7 @@ static void *run_lane(void *ctx)
     pthread_mutex_lock(&l->busy);
     pthread_mutex_lock(&a->lock);
     for (;;) {
-        free_released(l);
+        (void)sherd__accelerator_free_released(l);
         sherd__call *c = v->first;
         if (c) {
             v->first = c->backend[0];

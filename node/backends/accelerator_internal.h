@@ -1,9 +1,10 @@
 /* The state of a backend for devices with memory of their own: its devices, lanes and blocks
  * (accelerator.c), a lane's use of its driver (accelerator_lane.c), memory (accelerator_memory.c),
  * how devices are chosen and opened (accelerator_open.c), how a task is computed by kernels
- * (accelerator_task.c) or a library (accelerator_library.c), and the self-test
- * (accelerator_selftest.c), which also decides between these two (accelerator_choice.c), and
- * measurements for people (accelerator_peaks.c, accelerator_busy.c). */
+ * (accelerator_task.c) or a library (accelerator_library.c), in parts where memory is short
+ * (accelerator_parts.c), the self-test (accelerator_selftest.c), which also decides between kernels
+ * and library (accelerator_choice.c), and measurements for people (accelerator_peaks.c,
+ * accelerator_busy.c). */
 #ifndef NODE_BACKENDS_ACCELERATOR_INTERNAL_H
 #define NODE_BACKENDS_ACCELERATOR_INTERNAL_H
 
@@ -97,6 +98,7 @@ struct accelerator_device {
     accelerator_library library;
     sherd__call *first, *last;               /* calls that wait for a lane */
     accelerator_block *released;             /* memory to be overwritten and freed */
+    uint32_t freeing;                        /* such blocks that lanes overwrite now */
     uint64_t used;                           /* bytes of the budget */
     accelerator_kept kept[ACCELERATOR_KEPT]; /* the oldest first */
     uint32_t kept_len;
@@ -135,8 +137,9 @@ typedef struct accelerator_run {
     const sherd__call *call;
     const sherd__task *task;
     accelerator_block *left, *right;
-    void *out;
-    void *scratch; /* memory that a library's products need */
+    uint8_t *result; /* where the result goes; NULL: nowhere */
+    void *out;       /* the result on the device */
+    void *scratch;   /* memory that a library's products need */
     uint64_t scratch_len;
     double load; /* started since the lane was waited for; 1: as much as may be */
 } accelerator_run;
@@ -174,6 +177,11 @@ void sherd__accelerator_library_close(accelerator_lane *l);
  *  sherd__backend.submit, and SHERD_ECLOSED where the device is lost or the lane was abandoned. */
 int sherd__accelerator_compute(accelerator_lane *l, sherd__call *c, accelerator_block *left,
                                accelerator_block *right, sherd_diag *d);
+/** Computes the task of a run, which was checked, into its `result`. */
+int sherd__accelerator_whole(accelerator_run *r, sherd_diag *d);
+/** The same where the device may have too little memory: then in parts, into which blocks are cut
+ *  on the host. SHERD_ENOMEM: it has none even for a small part. */
+int sherd__accelerator_in_parts(accelerator_run *r, sherd_diag *d);
 /** Copies the block to its device, unless that was done. */
 int sherd__accelerator_copy(accelerator_lane *l, accelerator_block *b, sherd_diag *d);
 
@@ -190,6 +198,9 @@ void sherd__accelerator_unreserve(accelerator_device *v, uint64_t len);
 int sherd__lane_memory(accelerator_lane *l, uint64_t len, void **out, sherd_diag *d);
 /** Overwrites memory of this length and returns it. */
 void sherd__accelerator_forget(accelerator_lane *l, void *memory, uint64_t len);
+/** Overwrites and frees what was released, and returns whether there was any; that of a lost device
+ *  is freed with the device. The lock is held, but not while the driver runs. */
+bool sherd__accelerator_free_released(accelerator_lane *l);
 /** Frees kept memory, the oldest first, until at most this many bytes are kept. */
 void sherd__accelerator_evict(accelerator_lane *l, uint64_t most);
 

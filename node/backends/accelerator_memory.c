@@ -118,6 +118,22 @@ static uint64_t keepable(accelerator_device *v)
     return n;
 }
 
+/* Frees what was released, and waits until other lanes have. Returns whether there was any. */
+static bool free_released(accelerator_lane *l)
+{
+    accelerator_device *v = l->on;
+    pthread_mutex_lock(&v->of->lock);
+    bool any = sherd__accelerator_free_released(l);
+    pthread_mutex_unlock(&v->of->lock);
+    sherd__lane_enter(l);
+    pthread_mutex_lock(&v->of->lock);
+    any |= v->freeing > 0;
+    while (v->freeing > 0 && !v->lost) pthread_cond_wait(&v->of->changed, &v->of->lock);
+    pthread_mutex_unlock(&v->of->lock);
+    sherd__lane_leave(l);
+    return any;
+}
+
 /* ---- allocating ------------------------------------------------------------------------------ */
 
 int sherd__lane_memory(accelerator_lane *l, uint64_t len, void **out, sherd_diag *d)
@@ -125,6 +141,7 @@ int sherd__lane_memory(accelerator_lane *l, uint64_t len, void **out, sherd_diag
     accelerator_device *v = l->on;
     int err;
     uint64_t before;
+    bool again;
     *out = NULL;
     if (len > v->driver.largest)
         return sherd__fail(d, SHERD_ENOMEM, NULL,
@@ -138,9 +155,14 @@ int sherd__lane_memory(accelerator_lane *l, uint64_t len, void **out, sherd_diag
         sherd__lane_enter(l);
         err = sherd__lane_driver(l)->memory_new(l->driver, size_of(len), out, d);
         sherd__lane_leave(l);
+        again = err == SHERD_ENOMEM && free_released(l);
         if (err == SHERD_ENOMEM) sherd__accelerator_evict(l, 0);
-    } while (err == SHERD_ENOMEM && evictions(v) != before);
-    return err;
+    } while (err == SHERD_ENOMEM && (again || evictions(v) != before));
+    if (err != SHERD_ENOMEM || !d) return err;
+    const sherd_diag why = *d;
+    *d = (sherd_diag){ .code = 0 };
+    return sherd__fail(d, err, NULL, "%s lacks %llu bytes: %.200s", v->driver.model,
+                       (unsigned long long)len, why.message);
 }
 
 void sherd__accelerator_forget(accelerator_lane *l, void *memory, uint64_t len)

@@ -109,9 +109,11 @@ static int open_one(const finding *of, uint32_t number, const sherd__backend_opt
     snprintf(out->model, sizeof out->model, "%.31s", f->info.model);
     err = of->driver->open(of->api, f, &out->of, &unused, d);
     if (err) return err;
-    /* Not all of it: the driver, a display or other processes need some. */
+    /* Not all of it: the driver, a display or other processes need some. Nodes that start together
+     * divide what is unused then; parts of all memory would be too much where others use some. */
+    const uint64_t nodes = opt->device_nodes ? opt->device_nodes : 1;
     out->memory = opt->device_memory ? opt->device_memory
-                                     : (f->shared ? unused / 4 : unused / 5 * 4);
+                                     : (f->shared ? unused / 4 : unused / 5 * 4) / nodes;
     err = check_asked(f, opt->device_memory, unused, SHERD_ENOMEM, " that others do not use", d);
     if (!err) err = check_enough(f, out->memory, unused, opt->device_memory > 0, d);
     if (err) of->driver->close(out->of);

@@ -217,12 +217,12 @@ static int fetch(accelerator_run *r, sherd_diag *d)
         sherd__accelerator_checked(r,
                                    "a value is not below its prime, or is an integer beyond 2^53",
                                    d);
-    return err || !r->call->out
+    return err || !r->result
                ? err
-               : sherd__lane_read(r->lane, r->out, 0, r->call->out, r->task->result.len, d);
+               : sherd__lane_read(r->lane, r->out, 0, r->result, r->task->result.len, d);
 }
 
-static int compute(accelerator_run *r, sherd_diag *d)
+int sherd__accelerator_whole(accelerator_run *r, sherd_diag *d)
 {
     accelerator_lane *l = r->lane;
     const uint64_t len = r->task->result.len;
@@ -247,14 +247,16 @@ int sherd__accelerator_compute(accelerator_lane *l, sherd__call *c, accelerator_
 {
     const sherd__task *t = c->task;
     const sherd__fragment *u = left->from, *v = right ? right->from : NULL;
-    accelerator_run r = { .lane = l, .call = c, .task = t, .left = left, .right = right };
+    accelerator_run r = {
+        .lane = l, .call = c, .task = t, .left = left, .right = right, .result = c->out
+    };
     int err = sherd__task_check(t, u, v, d);
     if (!err) err = sherd__task_check_groups(t, u, v, d);
     if (err || t->result.len == 0) return err;
     const uint32_t needs = sherd__task_needs(t, u);
     if ((l->on->what->does & needs) != needs)
         return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "the device does not compute this");
-    err = compute(&r, d);
+    err = c->in_parts ? sherd__accelerator_in_parts(&r, d) : sherd__accelerator_whole(&r, d);
     sherd__lane_wipe(l);
     return err;
 }

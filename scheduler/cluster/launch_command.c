@@ -125,6 +125,7 @@ int sherd__command_make(sherd__command *c, const sherd__launch_options *o)
     else sherd__command_find(c->program, sizeof c->program);
     snprintf(c->threads, sizeof c->threads, "%u", threads);
     snprintf(c->memory, sizeof c->memory, "%llu", (unsigned long long)memory);
+    snprintf(c->nodes, sizeof c->nodes, "%u", o->nodes);
     snprintf(c->pipe, sizeof c->pipe, "%d", SHERD__CHILD_PIPE);
     const sherd__launch_on *on = &o->on;
     const bool chosen = on->devices || on->each;
@@ -147,6 +148,8 @@ int sherd__command_make(sherd__command *c, const sherd__launch_options *o)
     if (o->log_dir) c->argv[len++] = "--stay";
     if (c->bound) add(c, &len, "--cores", c->cores);
     if (chosen) add(c, &len, "--device", on->each ? c->devices : on->devices);
+    if (!on->each && o->nodes > 1 && strcmp(c->backend, "cpu") != 0)
+        add(c, &len, "--device-nodes", c->nodes); /* all of them use the same ones */
     if (on->opencl_library) add(c, &len, "--opencl-library", on->opencl_library);
     if (on->cuda_library) add(c, &len, "--cuda-library", on->cuda_library);
     c->argv[len] = NULL;

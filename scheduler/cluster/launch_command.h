@@ -15,7 +15,7 @@
 
 typedef struct sherd__command {
     char program[PATH_MAX];
-    char threads[16], memory[24], name[32], blas[40], omp[40], pipe[8], by[40];
+    char threads[16], nodes[16], memory[24], name[32], blas[40], omp[40], pipe[8], by[40];
     char cores[CPU_SETSIZE * 5 + 1]; /* "0,1,..."; empty: not bound */
     char backend[16];
     uint32_t pool[SHERD__DEVICES_MAX];     /* devices that are divided among the nodes */

@@ -93,6 +93,7 @@ struct sherd__job {
     sherd_diag diag;
     sherd__job_stats stats;
     char last_refusal[SHERD__TEXT_MAX];
+    bool no_memory; /* that refusal: the node had no memory */
 };
 
 #define NOBODY UINT32_MAX

@@ -319,6 +319,7 @@ static void refused(sherd__job *j, uint32_t node, const sherd__refusal *r)
 {
     job_node *n = &j->nodes[node];
     snprintf(j->last_refusal, sizeof j->last_refusal, "%s", r->text);
+    j->no_memory = r->code == SHERD_ENOMEM;
     if (n->state != NODE_UP) return;
     if (r->task) sherd__job_trial_heard(j, n, r->attempt);
     count_refusal(j, n, r);

@@ -53,7 +53,10 @@ static bool any_in(const sherd__job *j, node_state state)
 static void nobody_may(sherd__job *j)
 {
     if (!any_in(j, NODE_UP))
-        sherd__job_stop(j, SHERD_EFEWNODES, "start more nodes, or read the nodes' own messages",
+        sherd__job_stop(j, SHERD_EFEWNODES,
+                        j->no_memory ? "end other programs that use the memory of these nodes or "
+                                       "of their devices, or start more nodes"
+                                     : "start more nodes, or read the nodes' own messages",
                         "no node is left for the work%s%s",
                         j->last_refusal[0] ? "; last refusal: " : "", j->last_refusal);
     else

@@ -64,6 +64,7 @@ static const struct {
     { SHERD_ESILENT, "peer was silent for too long" },
     { SHERD_ECLOSED, "connection closed" },
     { SHERD_ECLOSED, "the node is ending" },
+    { SHERD_ECLOSED, "the node is ending: its device failed" },
     { SHERD_ECONNECT, "cannot connect" },
     { SHERD_EADDRINUSE, "address already in use" },
     { SHERD_ENET, "network error" },

@@ -34,7 +34,7 @@ def report(name, problem):
 def struct_of_its_size(t):
     """A struct that a caller allocates begins with its size; the others never change, or the library makes them."""
     fixed = ("diag field hooks multiplier multiplier_ops progress rates rows view windows "
-             "audit_control audit_figure audit_finding audit_picture audit_scope device epoch scheme_info train_pass "
+             "audit_control audit_figure audit_finding audit_picture audit_scope device device_rate epoch scheme_info train_pass "
              "train_update").split()
     name, member = ffi.typeof(t).fields[0]
     return (name, member.type.cname) == ("size", "size_t") or t in ["sherd_" + x for x in fixed]

@@ -302,7 +302,7 @@ cuda_result cuEventSynchronize(cuda_event e)
 
 static cuda_result copy(cuda_stream s, void *to, const void *from, size_t len)
 {
-    if (begin_copy() == word("nocopy")) return 1;
+    if (strikes("nocopy", begin_copy())) return 1;
     if (!state() && !s->hangs) (void)queue_add(&s->queue, to, from, len);
     return state();
 }
@@ -396,13 +396,13 @@ cuda_result cuLaunchKernel(cuda_function f, unsigned x, unsigned y, unsigned z, 
         return 1;
     const unsigned n = begin_launch();
     if (is_slow(f->run, parameters[4])) usleep(20000);
-    if (n == word("fail")) return SHERD__CUDA_LAUNCH_OUT_OF_RESOURCES;
-    s->hangs |= n == word("hang");
+    if (strikes("fail", n)) return SHERD__CUDA_LAUNCH_OUT_OF_RESOURCES;
+    s->hangs |= strikes("hang", n);
     if (s->hangs) return SUCCESS;
     queue_run(&s->queue, s->queue.asked);
     for (size_t i = 0; i < 4; i++)
         memory[i] = &find((const void *)*(const uintptr_t *)parameters[i], 0, true)->is;
-    if (n == word("dies")) atomic_fetch_or(&dead, bit_of_current());
+    if (strikes("dies", n)) atomic_fetch_or(&dead, bit_of_current());
     atomic_fetch_or(&launching, bit_of_current());
     if (word("meet") && n >= word("meet")) meet_others();
     run_launch(n, f->run, memory, parameters[4], groups);

@@ -232,9 +232,9 @@ int32_t clEnqueueNDRangeKernel(ocl_queue q, ocl_kernel k, uint32_t dimensions, c
     if (dimensions != 2 || group[0] != SHERD__GROUP || group[1] != 1) return -53;
     const unsigned n = begin_launch();
     if (atomic_load(&lost)) return OCL_DEVICE_NOT_AVAILABLE;
-    if (n == word("fail")) return -59;
-    q->hangs |= n == word("hang");
-    q->is_short |= n == word("short");
+    if (strikes("fail", n)) return -59;
+    q->hangs |= strikes("hang", n);
+    q->is_short |= strikes("short", n);
     queue_run(&q->copies, q->copies.asked);
     run_launch(n, k->run, k->memory, &k->job, groups);
     return OCL_SUCCESS;
@@ -256,7 +256,7 @@ static int32_t wait_for(ocl_queue q, unsigned until)
 static int32_t copy(ocl_queue q, uint32_t blocks, void *to, const void *from, size_t len,
                     ocl_event *event)
 {
-    if (begin_copy() == word("nocopy")) return -59;
+    if (strikes("nocopy", begin_copy())) return -59;
     if (atomic_load(&lost)) return OCL_DEVICE_NOT_AVAILABLE;
     const unsigned at = queue_add(&q->copies, to, from, len);
     if (blocks) return wait_for(q, at);

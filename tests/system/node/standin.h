@@ -16,11 +16,13 @@
  *   nozero      overwriting memory does not   holdcopy=N  copy N starts after standin_pass
  *               end
  *
- * Allocations, launches and copies are counted from 1 in each process. Kernels run when they are
- * started. Copies are done as late as a driver may do them, which is when they are waited for or
- * something else follows in their queue: who does not wait for a copy sees other bytes.
- * standin_dirty counts memory that was freed although it still held a number, and standin_held the
- * bytes of memory that are allocated.
+ * Allocations, launches and copies are counted from 1 in each process, and with SHERD_TEST_ARMED
+ * from when the file that it names exists; `room` and `gone` apply from then on, too. Those faults
+ * write their name to standard error when they take effect. Kernels run when they are started.
+ * Copies are done as late as a driver may do them, which is when they are waited for or something
+ * else follows in their queue: who does not wait for a copy sees other bytes. standin_dirty counts
+ * memory that was freed although it still held a number, and standin_held the bytes of memory that
+ * are allocated.
  *
  * A stand-in defines STANDIN_VARIABLE, the name of its variable, and includes this once.
  */
@@ -126,6 +128,29 @@ static unsigned long long word(const char *name)
     return 0;
 }
 
+/* Returns whether faults that are counted may occur. */
+static bool armed(void)
+{
+    static atomic_bool is;
+    const char *file = getenv("SHERD_TEST_ARMED");
+    if (!atomic_load(&is)) atomic_store(&is, !file || access(file, F_OK) == 0);
+    return atomic_load(&is);
+}
+
+/* Returns the number of what is counted; 0: it is not. */
+static unsigned count(atomic_uint *n)
+{
+    return armed() ? atomic_fetch_add(n, 1) + 1 : 0;
+}
+
+/* Returns whether the fault with this name occurs in number n, and says so. */
+static bool strikes(const char *name, unsigned n)
+{
+    if (n == 0 || n != word(name)) return false;
+    fprintf(stderr, "stand-in: %s=%u\n", name, n);
+    return true;
+}
+
 static _Noreturn void never(void)
 {
     for (;;) pause();
@@ -155,9 +180,11 @@ static uint64_t device_memory(void)
 /* Counts an allocation of a device; returns whether it finds memory. */
 static bool has_memory(size_t len)
 {
-    const unsigned n = atomic_fetch_add(&allocations, 1) + 1;
+    const unsigned n = count(&allocations);
     const unsigned long long before = atomic_fetch_add(&held, len);
-    if (n != word("full") && (!word("room") || before + len <= word("room"))) return true;
+    const bool cramped = n && word("room") && before + len > word("room");
+    if (!strikes("full", n) && !cramped) return true;
+    if (cramped) fprintf(stderr, "stand-in: room=%llu\n", word("room"));
     atomic_fetch_sub(&held, len);
     return false;
 }
@@ -197,9 +224,9 @@ typedef struct standin_queue {
 /* Counts a copy, and returns its number. */
 static unsigned begin_copy(void)
 {
-    const unsigned n = atomic_fetch_add(&copies, 1) + 1;
-    if (n == word("lostcopy")) atomic_store(&lost, true);
-    while (n == word("holdcopy") && !atomic_load(&passed)) usleep(1000);
+    const unsigned n = count(&copies);
+    if (strikes("lostcopy", n)) atomic_store(&lost, true);
+    while (n && n == word("holdcopy") && !atomic_load(&passed)) usleep(1000);
     return n;
 }
 
@@ -249,9 +276,9 @@ static standin_kernel *kernel_named(const char *name)
 /* Counts a launch, and returns its number. */
 static unsigned begin_launch(void)
 {
-    const unsigned n = atomic_fetch_add(&launches, 1) + 1;
-    if (n == word("crash")) abort();
-    if (n == word("lost") || word("gone")) atomic_store(&lost, true);
+    const unsigned n = count(&launches);
+    if (strikes("crash", n)) abort();
+    if (strikes("lost", n) || (n && word("gone"))) atomic_store(&lost, true);
     return n;
 }
 
@@ -264,5 +291,5 @@ static void run_launch(unsigned n, standin_kernel *run, standin_memory *const me
                 (uint32_t *)(void *)memory[3]->bytes, *job, (uint32_t)x, (uint32_t)y);
     /* In a program: of the first number of the result, as float64. */
     const size_t at = memory[0] == memory[2] ? job->out_at + 6 : memory[2]->len / 2;
-    if (n == word("wrong")) memory[2]->bytes[at] ^= 1;
+    if (strikes("wrong", n)) memory[2]->bytes[at] ^= 1;
 }

@@ -29,6 +29,18 @@ stand_in devices=3,meet=520 trained mnist-proper cuda -n 1 --devices 3 && cmp -s
     grep -q '^node-1: 3 devices of cuda' out
 report $? "without --backend the first one with devices is taken, and its devices compute at the same time"
 
+small() { run train lenet --examples 64 --epochs 2 --seed 3 --by gradients "$@"; } # the stand-in is slow
+has_epochs() {
+    /usr/bin/python3 - "$1" <<'END'
+import json, sys
+epochs = [x for x in map(json.loads, open(sys.argv[1])) if x["event"] == "epoch"]
+assert len(epochs) == 2 and all(x["validation_accuracy"] > 0 and x["seconds"] > 0 for x in epochs), epochs
+END
+}
+small -n 1 -o lenet.npz && stand_in devices=3 small -n 1 --devices 3 -o lenet3.npz --log lenet.jsonl && cmp -s lenet.npz lenet3.npz &&
+    grep -q '^node-1: 3 devices of cuda' out && grep -q '^epoch .*val. acc. .*time' out && has_epochs lenet.jsonl
+report $? "convolutions on three stand-ins have the same parameters, with validation accuracy and time for each epoch"
+
 stand_in devices=2 trained mnist-proper each -n 2 --devices 1 && cmp -s each.npz dense.npz &&
     grep -q '^node-1: cuda, Stand-in GPU 0' out && grep -q '^node-2: cuda, Stand-in GPU 1' out
 report $? "two nodes have a device each, and the same parameters"
@@ -48,13 +60,11 @@ done
 report $? "gradients in floats have the same bits on one device and on two"
 
 run train mnist-proper --examples 256 --epochs 2 --seed 3 --by gradients -n 1 --backend opencl --device all --log log.jsonl --json
-[ $code = 0 ] && /usr/bin/python3 - out log.jsonl <<'END'
+[ $code = 0 ] && /usr/bin/python3 - out <<'END' && has_epochs log.jsonl
 import json, sys
 r = json.load(open(sys.argv[1]))
 d, = r["devices"]
 assert d["name"] == "node-1" and d["backend"] == "opencl" and d["devices"] == 2 and d["gflops"] > 0, d
-epochs = [x for x in map(json.loads, open(sys.argv[2])) if x["event"] == "epoch"]
-assert len(epochs) == 2 and all(x["validation_accuracy"] > 0 and x["seconds"] > 0 for x in epochs), epochs
 END
 report $? "result and log have devices, and for each epoch validation accuracy and time"
 
@@ -69,6 +79,16 @@ run multiply a.npy b.npy --bits 20 -n 2 -o cpu.npy && run multiply a.npy b.npy -
 report $? "a product over nodes on one device that they share has the bits of the processor"
 
 export XDG_RUNTIME_DIR="$T"
+budgets() { # faults, memory of each node, then options of the nodes
+    faults=devices=2,memory=200000000${1:+,$1} want=$2
+    shift 2
+    stand_in "$faults" run cluster up "$@" && run cluster status --nodes sherd/nodes --key sherd/key --json &&
+        [ "$(grep -o '"memory":[0-9]*' out | sort | uniq -c | tr -s ' ')" = " $want" ] && run cluster down
+}
+budgets '' '3 "memory":53333333' -n 3 --backend cuda && budgets taken=50000000 '2 "memory":60000000' -n 2 --backend auto &&
+    budgets '' '2 "memory":160000000' -n 2 --devices 1 && budgets '' '1 "memory":160000000' -n 1 --backend cuda
+report $? "nodes that use the same device divide the memory that others leave"
+
 run cluster up -n 1 --backend opencl --devices 2 && run cluster status --nodes sherd/nodes --key sherd/key -v &&
     grep -q 'backend opencl, 2 devices' out && run multiply a.npy b.npy --scheme plain --bits 20 -o up.npy &&
     cmp -s cpu.npy up.npy && run multiply a.npy b.npy -o up.npy --devices 2

@@ -304,6 +304,22 @@ use small.txt mixed.npy multiply tall.npy wide.npy --scheme plain --bits 8 && cm
     kill "$pid" && wait "$pid"
 report $? "a device with little memory gets smaller cells"
 
+# Others take the device's memory after the node has started, which has declared all of it.
+good=0
+for driver in opencl cuda; do
+    over $driver
+    rm -f armed
+    SHERD_TEST_ARMED=$T/armed with room=500000 node crowded "$library" "$standin" --domain crowded || good=1
+    : >armed
+    cat crowded.txt one.txt two.txt >both.txt
+    use crowded.txt mixed.npy multiply tall.npy wide.npy --scheme plain --bits 8 && cmp -s cpus.npy mixed.npy || good=1
+    use both.txt mixed.npy multiply tall.npy wide.npy --scheme share --bits 8 --public b --same-host-domains &&
+        cmp -s cpus.npy mixed.npy || good=1
+    grep -q '^stand-in: room=500000' crowded.err && ! grep -q refuses err || good=1
+    kill "$pid"
+done
+report $good "a device whose memory others have taken computes tasks in parts, with the same bits"
+
 # --- failures --------------------------------------------------------------------------------------
 says() { # words, file: multiplies once more, and looks for the words
     use both.txt c.npy multiply a.npy b.npy --scheme plain --bits 24 && cmp -s c.npy want.npy || touch differs
@@ -327,6 +343,47 @@ for driver in opencl cuda; do
         report $? "a node whose device of $driver fails ($fault) ends, and the job has the same bits"
     done
 done
+
+# Faults that begin with a job, of its only node and of one of two. Columns: fault, who computes, exit code
+# of the job, words of its messages, exit code of the node, words of its messages.
+fails_in_job() {
+    rm -f armed c.npy
+    SHERD_TEST_ARMED=$T/armed with "$fault" node bad "$library" "$standin" -v --device-timeout 1 || return 1
+    cat bad.txt >both.txt
+    [ "$who" = alone ] || cat one.txt >>both.txt
+    : >armed
+    use both.txt c.npy multiply a.npy b.npy --scheme plain --bits 24
+    [ "$ends" != 0 ] || kill "$pid"
+    wait "$pid"
+    [ $? = "$ends" ] && [ $code = "$want" ] && grep -q -- "$words" err && grep -q -- "$why" bad.err &&
+        grep -q "^stand-in: ${fault%%,*}\$" bad.err || return 1 # the fault has occurred
+    [ "$want" != 0 ] || cmp -s c.npy want.npy
+}
+bye='lost: peer closed the session with ECLOSED: the node is ending: its device failed'
+good=0
+for driver in opencl cuda; do
+    over $driver
+    while IFS='|' read -r fault who want words ends why; do
+        [ "$fault" ] || continue
+        fails_in_job || { good=1 && echo "# $driver $fault $who" && sed 's/^/# /' bad.err; }
+    done <<END
+lost=1|both|0|$bye|1|no device is left
+hang=1|alone|7|$bye|1|does not respond for
+fail=1|alone|0|by 1 node|0|
+room=1|both|0|node-1 .*refuses its work (not enough memory)|0|(ENOMEM)
+$([ $driver = opencl ] || cat <<CUDA
+lost=1|alone|7|$bye|1|no device is left
+lost=1,code=214|both|0|$bye|1|no device is left: .*CUDA_ERROR_ECC_UNCORRECTABLE
+lost=1,code=214|alone|7|no node is left for the work|1|no device is left: .*CUDA_ERROR_ECC_UNCORRECTABLE
+fail=1|both|0|by 2 nodes|0|
+full=1|both|0|by 2 nodes|0|
+full=1|alone|0|by 1 node|0|
+room=1|alone|7|end other programs that use the memory of these nodes or of their devices|0|GPU 0 lacks .*(ENOMEM)
+CUDA
+)
+END
+done
+report $good "a launch that fails, a lost device and no memory during a job: the same bits, or one sentence"
 
 with hang=152 node safe "$library" "$standin" --device-timeout 1 --fallback cpu
 cat safe.txt one.txt >both.txt

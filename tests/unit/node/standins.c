@@ -171,6 +171,7 @@ int begin_task(void *ctx, calling *c, sherd__handle left, sherd__handle right, u
                              .left = left,
                              .right = right,
                              .owner = 1,
+                             .in_parts = c->call.in_parts,
                              .out = out,
                              .executor = executor,
                              .done = on_done };

@@ -70,7 +70,7 @@ int call_once(void *ctx, calling *c, sherd__handle h);
 /** Returns a block over bytes of the test, `primes` 0 or 1. */
 sherd__fragment *block_over(uint8_t dtype, uint8_t primes, uint64_t rows, uint64_t cols,
                             uint8_t *bytes);
-/** Starts a call of c->task; right.id 0: it has one operand. */
+/** Starts a call of c->task, in parts if c->call says so; right.id 0: it has one operand. */
 int begin_task(void *ctx, calling *c, sherd__handle left, sherd__handle right, uint8_t *out,
                sherd_diag *d);
 /** Makes two calls with this fault at the first launch after the self-test: the first one fails and
