@@ -216,7 +216,7 @@ static void check_space(checkup *c, const char *name, const char *dir, bool need
                  dir, sherd__cli_bytes(room, a));
 }
 
-/* Opens, tests and measures every device with a driver. */
+/* Opens, tests and measures every device with a driver, each at small sizes. */
 static void check_gpus(checkup *c)
 {
     char line[640];
@@ -224,7 +224,7 @@ static void check_gpus(checkup *c)
     const sherd_device *x;
     const sherd_diag *why;
     sherd_diag d = { .code = 0 };
-    const sherd_node_options o = { .size = sizeof o, .program = SHERD__SELF };
+    const sherd_node_options o = { .size = sizeof o, .program = SHERD__SELF, .quick_test = true };
     if (sherd_devices_find(&v, &o, true, &d)) {
         report_check(c, WARNING, 0, "gpu", NULL, "%s", d.message);
         return;
