@@ -58,7 +58,7 @@ targets = {'meta-expanded': 3.5, 'meta-numpy': 100, 'meta-seed-bytes': 2047, 'me
     'share-2048': 2.4, 'share-4096': 1.6, 'resident': 1.6, 'resident-up': 6, 'resident-down': 110,
     'disturbed-killed': 1.3, 'disturbed-stopped': 1.3, 'disturbed-lying': 1.3, 'train-deep-f64': 0.7,
     'train-deep-f32': 0.4, 'train-mnist': 0.6, 'train-epoch': 10, 'train-batch': 15,
-    'gradients-spiral': 1, 'gradients-large': 60, 'gradients-async': 1.2,
+    'gradients-spiral': 1, 'gradients-large': 60, 'gradients-async': 1,
     'gradients-ring': 1.3, 'gradients-halving': 1.3,
     'gradients-async-loss': 1}
 for name in f:
