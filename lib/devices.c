@@ -31,8 +31,9 @@
 #include "sherd/version.h"
 #include "store/file.h"
 
-#define LIST_S 20.0  /* within which a driver must list its devices */
-#define OPEN_S 120.0 /* ... and compile kernels, and pass the self-test */
+#define LIST_S 20.0    /* within which a driver must list its devices */
+#define OPEN_S 120.0   /* ... and compile kernels, and pass the self-test */
+#define SEVERAL_S 20.0 /* after which devices are measured at small sizes only */
 
 extern char **environ;
 
@@ -234,12 +235,15 @@ static int list_devices(const sherd__backend *b, const sherd__backend_options *h
     return SHERD_OK;
 }
 
-/* Opens each usable device that the options name; the list says why one cannot be opened. */
+/* Opens each usable device that the options name; the list says why one cannot be opened. After a
+ * while, the others are measured at small sizes only: the report must arrive within OPEN_S. */
 static void measure_all(const sherd__backend *b, const sherd__backend_options *how, report *r)
 {
     sherd__backend_options all = *how;
+    const double from = sherd__clock_s();
     for (uint32_t i = 0; i < r->count; i++) {
         sherd_diag mine = { .code = 0 };
+        all.quick = how->quick || sherd__clock_s() - from > SEVERAL_S;
         if (!r->list[i].usable || (how->devices_len && !names(how, i))) continue;
         all.rates = &r->rates[i];
         (void)measure(b, all, &r->list[i], &mine);

@@ -142,6 +142,7 @@ int sherd__lane_memory(accelerator_lane *l, uint64_t len, void **out, sherd_diag
     int err;
     uint64_t before;
     bool again;
+    sherd_diag why; /* of the last attempt */
     *out = NULL;
     if (len > v->driver.largest)
         return sherd__fail(d, SHERD_ENOMEM, NULL,
@@ -152,15 +153,16 @@ int sherd__lane_memory(accelerator_lane *l, uint64_t len, void **out, sherd_diag
     sherd__accelerator_evict(l, keepable(v));
     do {
         before = evictions(v);
+        why = (sherd_diag){ .code = 0 };
         sherd__lane_enter(l);
-        err = sherd__lane_driver(l)->memory_new(l->driver, size_of(len), out, d);
+        err = sherd__lane_driver(l)->memory_new(l->driver, size_of(len), out, &why);
         sherd__lane_leave(l);
         again = err == SHERD_ENOMEM && free_released(l);
         if (err == SHERD_ENOMEM) sherd__accelerator_evict(l, 0);
     } while (err == SHERD_ENOMEM && (again || evictions(v) != before));
-    if (err != SHERD_ENOMEM || !d) return err;
-    const sherd_diag why = *d;
-    *d = (sherd_diag){ .code = 0 };
+    if (!err) return SHERD_OK;
+    if (err != SHERD_ENOMEM)
+        return sherd__fail(d, err, why.hint[0] ? why.hint : NULL, "%s", why.message);
     return sherd__fail(d, err, NULL, "%s lacks %llu bytes: %.200s", v->driver.model,
                        (unsigned long long)len, why.message);
 }

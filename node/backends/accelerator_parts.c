@@ -236,6 +236,7 @@ int sherd__accelerator_in_parts(accelerator_run *r, sherd_diag *d)
     const cutting what = err == SHERD_ENOMEM ? choose(r) : NOTHING;
     if (what == NOTHING) return err;
     accelerator *a = r->lane->on->of;
+    if (d) *d = (sherd_diag){ .code = 0 };
     pthread_mutex_lock(&a->settling);
     err = sherd__task_settle(r->left->from, r->right ? r->right->from : NULL, NULL);
     pthread_mutex_unlock(&a->settling);
@@ -244,7 +245,6 @@ int sherd__accelerator_in_parts(accelerator_run *r, sherd_diag *d)
     if (what != LEFT) uncopy(r, r->right);
     const uint64_t n = lines_of(r, what), unit = is_bytes(r) ? SHERD__BYTES_TILE : 1;
     const uint64_t middle = (n / 2 + unit - 1) / unit * unit;
-    if (d) *d = (sherd_diag){ .code = 0 };
     err = run_part(r, what, (span){ 0, middle }, d);
     return err ? err : run_part(r, what, (span){ middle, n - middle }, d);
 }

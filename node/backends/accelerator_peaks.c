@@ -222,7 +222,7 @@ static int measure_library(const peaks *p, bool bytes, sherd_diag *d)
     double seconds = 0;
     do {
         int err = multiply_by_library(p, bytes, n, &seconds, d);
-        if (err) return err == SHERD_ENOMEM || err == SHERD_EUNSUPPORTED ? SHERD_OK : err;
+        if (err) return sherd__trial_left_out(err, d);
         add_rate(p, bytes ? "library-int8" : "library-dgemm", n, seconds);
     } while (goes_on(p, n, seconds) && (n *= 2));
     return SHERD_OK;
@@ -238,7 +238,7 @@ static int measure_own(const peaks *p, accelerator_kind kind, double *rate, sher
         int err = sherd__trial_square(t, m->dtype, m->primes, n, d);
         if (!err) err = sherd__trial_run(t, RUNS, d);
         sherd__trial_end(t);
-        if (err) return err == SHERD_ENOMEM ? SHERD_OK : err;
+        if (err) return sherd__trial_left_out(err, d);
         add_rate(p, m->name, n, t->seconds);
         *rate = 2e-9 * n * n * n / t->seconds;
     } while (goes_on(p, n, t->seconds) && (n *= 2));
@@ -252,7 +252,7 @@ int sherd__accelerator_measure_peaks(accelerator_trial *t, const sherd__backend_
     const peaks p = { t, opt->rates, opt->quick, sherd__clock_s() + ALL_S };
     double rates[KINDS] = { 0 };
     int err = measure_copies(&p, d);
-    if (err == SHERD_ENOMEM) err = SHERD_OK;
+    if (err) err = sherd__trial_left_out(err, d);
     for (int bytes = 0; bytes < 2 && !err && v->library.used; bytes++)
         err = measure_library(&p, bytes, d);
     t->resident = true;

@@ -53,10 +53,15 @@ static const uint32_t *weights_of(sherd_cluster *c, sherd__work_kind kind)
     for (uint32_t i = 0; i < c->count; i++)
         c->compared[i] = (sherd__speed){ .rate = declared(c, &c->nodes[i].info, kind) };
     sherd__weights_of_speeds(c->compared, c->count, other, room);
-    for (uint32_t i = 0; i < c->count; i++) c->compared[i] = c->nodes[i].speeds[kind];
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        c->compared[i] = c->nodes[i].speeds[kind];
+        known += c->compared[i].rate > 0;
+    }
     sherd__weights_of_speeds(c->compared, c->count, did, room);
+    const bool most = 2 * known > c->count; /* otherwise they were not compared */
     for (uint32_t i = 0; i < c->count; i++)
-        out[i] = c->compared[i].rate > 0 ? did[i] : fmin(out[i], other[i]);
+        out[i] = most && c->compared[i].rate > 0 ? did[i] : fmin(out[i], other[i]);
     if (!sherd__weights_differ(out, c->count)) return NULL;
     sherd__weights_round(out, c->count, to);
     return to;

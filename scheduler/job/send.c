@@ -201,10 +201,11 @@ void sherd__job_left_back(sherd__job *j, uint32_t node, uint64_t ordinal)
 }
 
 /* Returns how many terms each sum of the result has. Where left blocks stay it is one number for
- * all cells, and counts as 1. */
+ * all cells, and counts as 1. Element-wise operations have no sums. */
 static uint64_t terms_of(const sherd__job *j, const sherd__cell_work *work)
 {
-    return j->shape.left_stays ? 1 : sherd__fragment_info_of(work->left)->cols;
+    const bool sums = j->o.op == SHERD__OP_MULTIPLY && !j->shape.left_stays;
+    return sums ? sherd__fragment_info_of(work->left)->cols : 1;
 }
 
 int sherd__job_send(sherd__job *j, uint64_t ordinal, sherd__cell_work *work)

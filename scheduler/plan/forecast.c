@@ -276,7 +276,8 @@ static uint32_t threads_of(const sherd__nodes *n)
  * measured when they started. */
 static bool is_measured(const forecast *w, const sherd_forecast_options *f)
 {
-    return !(f->rates.node_gflops > 0) && !f->no_measurements && on_cores(&w->nodes) > 0;
+    const bool unknown = on_cores(&w->nodes) > 0 || !(w->nodes.gflops > 0);
+    return !(f->rates.node_gflops > 0) && !f->no_measurements && unknown;
 }
 
 /* Returns the arithmetic in which nodes multiply: residues as they travel, or doubles. */

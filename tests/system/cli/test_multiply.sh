@@ -133,6 +133,9 @@ report $? "--dry-run compares all choices with one time of this machine, whose c
 run multiply A.npy B.npy -o C.npy -n 3 --json
 [ $code = 0 ] && json "(lambda p: [p['bytes_out'], p['bytes_in']] == [d['work_out'], d['work_in']] and p['seconds'] > 0 and p['bound'] in ('nodes', 'links', 'here', 'cores') and 'pays' in p)(d['predicted']) and d['local_products'] == 0"
 report $? "--json has the forecast of the run, exact in bytes, without computing a product locally"
+run plan 512x512x512 --remote 3 --link 1G --json
+[ $code = 0 ] && json "d['rates']['gflops'] / 100 < d['rates']['node_gflops'] < 2 * d['rates']['gflops'] and d['rates']['node_gflops'] != 1"
+report $? "without a connected node the plan has the rate of one core of this machine"
 run plan 40000x4x40000 --remote 3 --node-gflops 10 --link 1G
 [ $code = 0 ] && grep -q '^  plain  *5.3 MB  *13 GB .* [0-9.]* \(s\|min\|h\)  *[0-9.]*x ' out
 report $? "a plan of a result that is too large to measure predicts times, too"

@@ -79,10 +79,10 @@ plan() { # number of nodes, then options
     shift
     run plan 400x400x400 --nodes "$nodes.txt" --key c.key --same-host-domains "$@"
 }
-plan 3 && [ $code = 0 ] && lines | grep -q ' share, 1 colluding: gpu sets the pace ([0-9.e-]* GF/s [a-z ]*) share1'
+plan 3 && [ $code = 0 ] && lines | grep -q ' share, 1 colluding: gpu sets the pace ([0-9.e-]* GF/s [a-z0-9 ]*) share1'
 report $? "the slowest of the nodes that a product in shares needs sets the pace"
 plan 4 --spare 1 && [ $code = 0 ] &&
-    lines | grep -q ' share, 1 colluding: one sets the pace ([0-9.e+]* GF/s [a-z ]*); the slowest one is spare ' &&
+    lines | grep -q ' share, 1 colluding: one sets the pace ([0-9.e+]* GF/s [a-z0-9 ]*); the slowest one is spare ' &&
     [ "$(awk 'length > 80' out | wc -l)" = 0 ]
 report $? "a spare node does not: the slowest one is spare"
 for count in 3 4; do
