@@ -77,8 +77,8 @@ extern const accelerator_measured sherd__accelerator_measured[KINDS];
 void sherd__device_rates_add(sherd__device_rates *r, const char *name, uint32_t n, double value,
                              const char *unit);
 
-/** Returns SHERD_OK, without a message, where a size is left out: the device lacks memory for it, or
- *  the library does not compute it. Returns other errors as they are. */
+/** Returns SHERD_OK, without a message, where a size is left out: the device lacks memory for it,
+ *  or the library does not compute it. Returns other errors as they are. */
 static inline int sherd__trial_left_out(int err, sherd_diag *d)
 {
     if (err != SHERD_ENOMEM && err != SHERD_EUNSUPPORTED) return err;
