@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/support/under_valgrind.h"
 #include "tests/unit/node/device_tasks.h"
 #include "tests/unit/node/standins.h"
 
@@ -66,7 +67,9 @@ static void set_room(unsigned long long bytes)
 static void every_kind_of_task_has_the_same_bytes_in_parts(void **s)
 {
     (void)s;
-    for (const task_kind *k = task_kinds; k < task_kinds + TASK_KINDS; k++) {
+    /* All kinds over CUDA: parts are cut before a driver sees them. */
+    const bool few = under_valgrind() && backend == &sherd__backend_opencl;
+    for (const task_kind *k = task_kinds; k < task_kinds + TASK_KINDS; k += few ? 5 : 1) {
         trial t;
         void *ctx = opened_tested();
         device_task_init(&t.t, k);
