@@ -567,6 +567,7 @@ static void local_steps_end(bool dropped)
         for (unsigned i = 0; i < 60000 && p.results < TIERS; i++) {
             settle(&p);
             sherd__worker_poll(worker);
+            usleep(1000);
         }
         is_expected(&p, &l, PLAN);
         cut(&p);
