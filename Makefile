@@ -209,11 +209,10 @@ check-tsan: ## the unit and contract tests under the thread sanitizer
 
 # Kernels without fused multiply-add, which valgrind computes lane by lane: some ten times as fast.
 # Lines of inlined functions, whose tables take a fifth of the time of a short test, are those of their callers.
-# Threads take turns: otherwise one that computes can keep the others of its process waiting for a long time.
 check-valgrind: ## the unit tests under valgrind
 	@tools/setup.sh test
 	+@export OPENBLAS_CORETYPE=$${OPENBLAS_CORETYPE-Nehalem} OPENBLAS_NUM_THREADS=1; \
-	  WRAP="valgrind -q --fair-sched=try --read-inline-info=no --leak-check=full --error-exitcode=99 --suppressions=tests/valgrind.supp" \
+	  WRAP="valgrind -q --read-inline-info=no --leak-check=full --error-exitcode=99 --suppressions=tests/valgrind.supp" \
 	  TIMEOUT_FACTOR=20 $(MAKE) KINDS_ONLY=unit run-tests
 
 # The package installs the library of the tree; PyPI provides numpy, cffi and the tools.
