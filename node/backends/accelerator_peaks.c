@@ -240,7 +240,7 @@ static int measure_own(const peaks *p, accelerator_kind kind, double *rate, sher
         sherd__trial_end(t);
         if (err) return sherd__trial_left_out(err, d);
         add_rate(p, m->name, n, t->seconds);
-        *rate = 2e-9 * n * n * n / t->seconds;
+        *rate = 2e-9 * n * n * n / t->seconds * (m->primes > 1 ? m->primes : 1);
     } while (goes_on(p, n, t->seconds) && (n *= 2));
     return SHERD_OK;
 }
@@ -250,18 +250,17 @@ int sherd__accelerator_measure_peaks(accelerator_trial *t, const sherd__backend_
 {
     const accelerator_device *v = t->lane->on;
     const peaks p = { t, opt->rates, opt->quick, sherd__clock_s() + ALL_S };
-    double rates[KINDS] = { 0 };
+    /* As measured at the start of a node, until a larger product has been. */
+    double *const rates[KINDS] = { [KIND_F64] = &v->what->resident_gflops,
+                                   [KIND_RESIDUES] = &v->what->resident_residue_gflops,
+                                   [KIND_BYTES] = &v->what->resident_byte_gops };
     int err = measure_copies(&p, d);
     if (err) err = sherd__trial_left_out(err, d);
     for (int bytes = 0; bytes < 2 && !err && v->library.used; bytes++)
         err = measure_library(&p, bytes, d);
     t->resident = true;
     for (unsigned k = v->driver.f64 ? KIND_F64 : KIND_RESIDUES; k < KINDS && !err; k++)
-        err = measure_own(&p, (accelerator_kind)k, &rates[k], d);
+        err = measure_own(&p, (accelerator_kind)k, rates[k], d);
     t->resident = false;
-    v->what->resident_gflops = rates[KIND_F64];
-    v->what->resident_residue_gflops = rates[KIND_RESIDUES];
-    v->what->resident_byte_gops = rates[KIND_BYTES] *
-                                  sherd__accelerator_measured[KIND_BYTES].primes;
     return err;
 }
