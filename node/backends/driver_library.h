@@ -5,7 +5,7 @@
 #include "sherd/err.h"
 
 /** Loads `file`, or where it is NULL the first of `names` that can be loaded; NULL ends the list.
- *  what: the interface, for messages. SHERD_EUNSUPPORTED: there is none. SHERD_EDEVICE: one is
+ *  what: the interface, for messages. SHERD_EUNSUPPORTED: none is found. SHERD_EDEVICE: one is
  *  there, and cannot be loaded. *d has the loader's reason for that one, or else for the first of
  *  `names`, and `hint`. */
 int sherd__driver_library(void **out, const char *file, const char *const *names, const char *what,

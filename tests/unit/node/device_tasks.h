@@ -10,7 +10,7 @@
 typedef struct task_kind {
     const char *name;
     uint32_t op;
-    uint8_t left, right, result; /* dtypes; right 0: there is none */
+    uint8_t left, right, result; /* dtypes; right 0: one operand */
     uint64_t n, k, m;            /* the left operand is n x k, or k x n where it is transposed */
     uint32_t primes;
     uint32_t groups; /* of the rows and of the terms, of different sizes */

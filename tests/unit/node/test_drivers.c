@@ -15,6 +15,18 @@
 #include "tests/support/cublas_folder.h"
 #include "tests/unit/node/standins.h"
 
+/* Returns the result of a task with a block that is held for it. */
+static int compute(void *ctx)
+{
+    sherd__fragment *f = block_new();
+    const sherd__handle h = held(ctx, f);
+    calling c;
+    const int err = call_once(ctx, &c, h);
+    backend->drop(ctx, &h);
+    sherd__fragment_free(f);
+    return err;
+}
+
 static void a_device_without_float64_declares_residues_and_bytes(void **s)
 {
     (void)s;
@@ -24,13 +36,8 @@ static void a_device_without_float64_declares_residues_and_bytes(void **s)
     assert_int_equal(count, 1);
     assert_int_equal(v->does, SHERD__DOES_RESIDUES | SHERD__DOES_BYTES);
     assert_true(v->residue_gflops > 0 && v->byte_gops > 0);
-    sherd__fragment *f = block_new();
-    sherd__handle h = held(ctx, f);
-    calling c;
-    assert_int_equal(call_once(ctx, &c, h), SHERD_EUNSUPPORTED);
-    backend->drop(ctx, &h);
+    assert_int_equal(compute(ctx), SHERD_EUNSUPPORTED);
     backend->close(ctx);
-    sherd__fragment_free(f);
 }
 
 /* Copies of 1 MiB take 10 ms and more. */
@@ -158,13 +165,8 @@ static void a_slice_of_a_gpu_is_a_device_with_memory_of_its_own(void **s)
     assert_string_equal(info.unusable, "");
     void *ctx = opened("mig,memory=50000000");
     assert_int_equal(backend->devices(ctx, &count)->memory, 40000000);
-    sherd__fragment *f = block_new();
-    sherd__handle h = held(ctx, f);
-    calling c;
-    assert_int_equal(call_once(ctx, &c, h), SHERD_OK);
-    backend->drop(ctx, &h);
+    assert_int_equal(compute(ctx), SHERD_OK);
     backend->close(ctx);
-    sherd__fragment_free(f);
 }
 
 /* Another file than the driver's, which nothing else here loads. */
